@@ -1,0 +1,1 @@
+"""Benchmarks: Headrace beside its peers, in one run, alternating."""

@@ -1,0 +1,1 @@
+"""The wire: messages, their codec, and frames. No I/O."""

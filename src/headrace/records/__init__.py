@@ -1,0 +1,1 @@
+"""Record batches, format v2: views, building, reading, validating, compression. No I/O."""

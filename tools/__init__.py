@@ -1,0 +1,1 @@
+"""Programs that Headrace's developers run; nothing here is shipped."""
