@@ -34,7 +34,7 @@ class Entropy(Protocol):
 
 
 class File(Protocol):
-    """One file, named by its path. The descriptor behind it comes and goes: the disk bounds how many are open.
+    """One file, named by its path. Its descriptor comes and goes: the disk bounds how many are open.
 
     Reads and writes go to the operating system's cache; only `sync` makes them durable. A failure of the
     medium raises `OSError`.
