@@ -45,7 +45,7 @@ format: $(READY) ## Rewrite the sources in the house format
 	$(BIN)/ruff format .
 
 bench: $(READY) ## Measure beside the peers and print ratios
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(NAMES)
 
 compat: $(READY) ## Test against Apache Kafka's own classes and tools
 	$(BIN)/python -m pytest -p no:cacheprovider -v compat
