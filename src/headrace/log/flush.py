@@ -1,0 +1,75 @@
+"""Making a log durable: fsync off the loop, shared by everybody who waits for it.
+
+Whoever asks while a sync is under way is served by the next one, since the running one may have passed
+their bytes already. The recovery point moves only after a sync has succeeded; a failed one takes the log
+directory offline and is never tried again."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from headrace.log.health import DirectoryHealth
+from headrace.ports import Disk
+
+
+class Flushable(Protocol):
+    """What a log tells its flusher."""
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def recovery_point(self) -> int: ...
+
+    def unsynced(self, end_offset: int) -> Callable[[], None]:
+        """A call that syncs every file with bytes between the recovery point and `end_offset`."""
+
+    def mark_flushed(self, offset: int) -> None:
+        """Move the recovery point up to `offset`."""
+
+
+class Flusher:
+    """Group commit for one log."""
+
+    __slots__ = ("_ceiling", "_disk", "_health", "_log", "_running", "last_flush_ms")
+
+    def __init__(self, log: Flushable, disk: Disk, health: DirectoryHealth, now_ms: int) -> None:
+        self._log = log
+        self._disk = disk
+        self._health = health
+        self._running: asyncio.Task[None] | None = None
+        self._ceiling: int | None = None
+        self.last_flush_ms = now_ms
+
+    async def flush_to(self, offset: int, now_ms: int) -> None:
+        """Return once everything below `offset` is durable (or has been truncated away meanwhile)."""
+        self._health.check()
+        while self._log.recovery_point < min(offset, self._log.log_end_offset):
+            joined = self._running
+            if joined is None:
+                self.last_flush_ms = now_ms
+                task = asyncio.ensure_future(self._sync())
+                self._running = task
+                # A waiter that is cancelled must not take the others' sync with it.
+                await asyncio.shield(task)
+            else:
+                await asyncio.shield(joined)
+            self._health.check()
+
+    def on_truncated(self, offset: int) -> None:
+        """Bytes from `offset` on are not those that a running sync is making durable."""
+        if self._running is not None and (self._ceiling is None or offset < self._ceiling):
+            self._ceiling = offset
+
+    async def _sync(self) -> None:
+        target = self._log.log_end_offset
+        try:
+            await self._disk.off_loop(self._log.unsynced(target))
+        except OSError as error:
+            # The waiters find the failure in the directory's health; nobody may be left to be told here.
+            self._health.fail("syncing", error)
+        else:
+            self._log.mark_flushed(target if self._ceiling is None else min(target, self._ceiling))
+        finally:
+            self._ceiling = None
+            self._running = None
