@@ -23,6 +23,16 @@ class Clock(Protocol):
         """Milliseconds that never go back, for time-outs and ages."""
 
 
+class Pace(Protocol):
+    """Time for jobs that run off the event loop, and so may sleep."""
+
+    def monotonic_ms(self) -> int:
+        """Milliseconds that never go back."""
+
+    def sleep_ms(self, milliseconds: int) -> None:
+        """Do nothing for a while, and hold up whoever runs the job."""
+
+
 class Entropy(Protocol):
     """Where randomness comes from."""
 
