@@ -1,6 +1,9 @@
 """Batches for the log's tests: short, readable, and always with the fields that matter spelled out."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from functools import wraps
+from typing import ParamSpec
 
 from headrace.records.batch import Batch, batches
 from headrace.records.builder import NewRecord, build_batch
@@ -8,8 +11,19 @@ from headrace.records.compression import Compression
 from headrace.records.control import ControlType, build_end_transaction_marker
 from headrace.records.reader import Record, read_records
 
+P = ParamSpec("P")
 NOW_MS = 1_700_000_000_000
 LEADER_EPOCH = 3
+
+
+def on_loop(scenario: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
+    """Run a test that awaits on an event loop of its own."""
+
+    @wraps(scenario)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        asyncio.run(scenario(*args, **kwargs))
+
+    return run
 
 
 def plain_batch(

@@ -4,8 +4,8 @@ A snapshot is read whole and trusted only if its checksum is right; a bad one is
 log itself can be replayed."""
 
 from collections.abc import Iterable
+import struct
 from struct import Struct
-from struct import error as StructError
 
 import crc32c
 
@@ -47,7 +47,7 @@ def decode_snapshot(data: bytes, path: str = "snapshot") -> list[ProducerEntry]:
     try:
         version, stored_crc = _PREFIX.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _PREFIX.size)
-    except StructError as error:
+    except struct.error as error:
         raise CorruptSnapshot(f"{path} is too short for a producer snapshot: {len(data)} bytes") from error
     if version != VERSION:
         raise CorruptSnapshot(f"{path} has the unknown version {version}")
