@@ -192,6 +192,19 @@ _RETRIABLE = frozenset(
 class HeadraceError(Exception):
     """Anything Headrace raises on purpose."""
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Constructors take what a message is made of; a copy in another process gets the finished message.
+        return revive, (type(self), self.args, self.__dict__)
+
+
+def revive(
+    kind: type[HeadraceError], arguments: tuple[object, ...], state: dict[str, object]
+) -> HeadraceError:
+    """An error as it was before it was pickled."""
+    error = kind.__new__(kind, *arguments)
+    error.__dict__.update(state)
+    return error
+
 
 class KafkaError(HeadraceError):
     """A refusal with the code a client is told."""
