@@ -77,7 +77,7 @@ def read_end_transaction_marker(batch: Batch) -> EndTransactionMarker:
         raise MalformedRecords(f"Invalid control record type for end transaction marker {kind.name}")
     if record.value is None or len(record.value) < _END_TRANSACTION.size:
         raise MalformedRecords(
-            f"End transaction marker has {len(record.value or b'')} bytes where {_END_TRANSACTION.size} are due"
+            f"End transaction marker has {len(record.value or b'')} bytes, {_END_TRANSACTION.size} are due"
         )
     version, coordinator_epoch = _END_TRANSACTION.unpack_from(record.value)
     if version < 0:
