@@ -1,0 +1,1 @@
+"""The tables of keys, one module for each subject. Data only: what a key does lives elsewhere."""
