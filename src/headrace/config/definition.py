@@ -27,7 +27,7 @@ class Update(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, frozen=True, eq=False, repr=False)
 class ConfigKey:
     """One key. `inert` says that Kafka knows it and Headrace takes it, but nothing here depends on it."""
 

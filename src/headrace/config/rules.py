@@ -4,25 +4,26 @@ A rule's `text` is how Kafka describes the valid values.
 """
 
 import re
-from typing import Protocol
 
-from headrace.config.endpoints import host_and_port, parse_voters
 from headrace.config.refusals import InvalidConfig, invalid_key, invalid_value
 from headrace.config.values import ConfigValue
 
 
-class Rule(Protocol):
-    """One check of one value."""
+class Rule:
+    """One check of one value; this one allows everything."""
+
+    __slots__ = ()
 
     @property
     def text(self) -> str:
         """The valid values, in Kafka's notation."""
+        return ""
 
     def check(self, name: str, value: ConfigValue) -> None:
         """Raise InvalidConfig if the value is not allowed."""
 
 
-class Range:
+class Range(Rule):
     """A number with a lower and perhaps an upper bound, both included."""
 
     __slots__ = ("least", "most")
@@ -45,7 +46,7 @@ class Range:
             raise invalid_value(name, value, f"Value must be no more than {self.most}")
 
 
-class RangeOr:
+class RangeOr(Rule):
     """A number between two bounds, or one special number outside them."""
 
     __slots__ = ("least", "most", "special")
@@ -68,7 +69,7 @@ class RangeOr:
             raise invalid_value(name, value, f"Value must be between {bounds}")
 
 
-class OneOf:
+class OneOf(Rule):
     """A text out of a few."""
 
     __slots__ = ("choices",)
@@ -85,7 +86,7 @@ class OneOf:
             raise invalid_value(name, value, f"String must be one of: {', '.join(self.choices)}")
 
 
-class OneOfAnyCase:
+class OneOfAnyCase(Rule):
     """A text out of a few, in capitals or not."""
 
     __slots__ = ("choices",)
@@ -103,7 +104,7 @@ class OneOfAnyCase:
             raise invalid_value(name, value, reason)
 
 
-class ListOf:
+class ListOf(Rule):
     """A list without empty entries, perhaps of certain words only. Doubles are dropped before it is asked."""
 
     __slots__ = ("choices", "empty_allowed", "none_allowed")
@@ -135,60 +136,81 @@ class ListOf:
                 raise invalid_value(name, entry, f"String must be one of: {', '.join(self.choices)}")
 
 
-class NonEmptyText:
+class NonEmptyText(Rule):
     """A text that is absent or has at least one character."""
 
     __slots__ = ()
-    text = "non-empty string"
+
+    @property
+    def text(self) -> str:
+        return "non-empty string"
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value == "":
             raise invalid_value(name, value, "String must be non-empty")
 
 
-class AnyText:
+class AnyText(Rule):
     """A text that may be empty but not absent."""
 
     __slots__ = ()
-    text = "non-null string"
+
+    @property
+    def text(self) -> str:
+        return "non-null string"
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value is None:
             raise invalid_value(name, value, "entry must be non null")
 
 
-class Voters:
+class Voters(Rule):
     """A list of `id@host:port`."""
 
     __slots__ = ()
-    text = "non-empty list"
+
+    @property
+    def text(self) -> str:
+        return "non-empty list"
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, tuple):
             raise InvalidConfig(f"Invalid value null for configuration {name}", key=name)
+        from headrace.config.endpoints import parse_voters  # few nodes set this; starting up needs no address
+
         parse_voters(value)
 
 
-class BootstrapServers:
+class BootstrapServers(Rule):
     """A list of `host:port`."""
 
     __slots__ = ()
-    text = "non-empty list"
+
+    @property
+    def text(self) -> str:
+        return "non-empty list"
 
     def check(self, name: str, value: ConfigValue) -> None:
         if not isinstance(value, tuple):
             raise InvalidConfig(f"Invalid value null for configuration {name}", key=name)
+        from headrace.config.endpoints import (
+            host_and_port,
+        )  # few nodes set this; starting up needs no address
+
         for entry in value:
             if host_and_port(entry) is None:
                 where = f"Failed to parse host name from {entry} for the configuration {name}"
                 raise invalid_key(name, f'{where}. Each entry should be in the form "{{host}}:{{port}}"')
 
 
-class ThrottledReplicas:
+class ThrottledReplicas(Rule):
     """`*`, or a list of `partition:broker`."""
 
     __slots__ = ()
-    text = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+    @property
+    def text(self) -> str:
+        return "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
     def check(self, name: str, value: ConfigValue) -> None:
         assert isinstance(value, tuple)
@@ -199,11 +221,14 @@ class ThrottledReplicas:
         raise invalid_value(name, value, f"{name} must be the literal '*' or a list of replicas {form}")
 
 
-class OffsetReset:
+class OffsetReset(Rule):
     """Where a share group begins: the latest or earliest record, or a time span back."""
 
     __slots__ = ()
-    text = "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+    @property
+    def text(self) -> str:
+        return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
 
     def check(self, name: str, value: ConfigValue) -> None:
         if value in ("latest", "earliest"):

@@ -1,4 +1,4 @@
-"""Keys of the log: directories, segments, retention, flushing and compaction. Most are defaults for topics."""
+"""Keys of the log: directories, segments, retention, flushing, compaction. Most are defaults for topics."""
 
 from headrace.config.keys.notation import (
     BOOLEAN,
