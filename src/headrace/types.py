@@ -9,6 +9,8 @@ ProducerId = NewType("ProducerId", int)
 NodeId = NewType("NodeId", int)
 TopicId = UUID
 
+ZERO_UUID = UUID(int=0)
+
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
