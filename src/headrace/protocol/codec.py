@@ -1,0 +1,126 @@
+"""Encode and decode: the codec's front door.
+
+Functions for a message and version are compiled when first needed and kept with the message's class. They
+take no care to explain what is wrong with bad input; when one fails, a slow checked walk over the same bytes
+does.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from headrace.ports import BytesLike
+from headrace.protocol.errors import MalformedMessage, UnencodableMessage
+from headrace.protocol.fields import RecordData
+from headrace.protocol.message import Message
+
+M = TypeVar("M", bound=Message)
+
+_FAILURES = (struct.error, ValueError, IndexError, TypeError, AttributeError, OverflowError)
+_ENCODER = "encode"
+_DECODER = "decode"
+_DECODER_IN_PLACE = "decode in place"
+
+
+def decode(cls: type[M], version: int, buffer: BytesLike, position: int = 0) -> M:
+    """The message that fills the buffer from `position` to its end. Record data are views of the buffer."""
+    try:
+        message, end = _decoder(cls, version)(buffer, position)
+    except _FAILURES as failure:
+        raise _explain(cls, version, buffer, position, exact=True) from failure
+    if end != len(buffer):
+        raise _explain(cls, version, buffer, position, exact=True)
+    return message  # type: ignore[no-any-return]
+
+
+def decode_prefix(cls: type[M], version: int, buffer: BytesLike, position: int = 0) -> tuple[M, int]:
+    """The message at `position` and where it ends; bytes beyond are not looked at, the buffer not copied."""
+    try:
+        message, end = _decoder_in_place(cls, version)(buffer, position)
+    except _FAILURES as failure:
+        raise _explain(cls, version, buffer, position, exact=False) from failure
+    if end > len(buffer):
+        raise _explain(cls, version, buffer, position, exact=False)
+    return message, end
+
+
+def encode(message: Message, version: int) -> bytes:
+    """The bytes of a message."""
+    parts: list[Any] = []
+    try:
+        _encoder(type(message), version)(message, parts, [])
+        return b"".join(parts)
+    except _FAILURES as failure:
+        raise _explain_encoding(message, version) from failure
+
+
+def encode_parts(message: Message, version: int) -> list[RecordData]:
+    """The bytes of a message in pieces; record data stay the objects they are, views or file ranges."""
+    parts: list[Any] = []
+    marks: list[int] = []
+    try:
+        _encoder(type(message), version)(message, parts, marks)
+        return _joined_between(parts, marks)
+    except _FAILURES as failure:
+        raise _explain_encoding(message, version) from failure
+
+
+def _joined_between(parts: list[Any], marks: list[int]) -> list[RecordData]:
+    pieces: list[RecordData] = []
+    start = 0
+    for mark in marks:
+        if mark > start:
+            pieces.append(b"".join(parts[start:mark]))
+        pieces.append(parts[mark])
+        start = mark + 1
+    if start < len(parts):
+        pieces.append(b"".join(parts[start:]))
+    return pieces
+
+
+def _decoder(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
+    return cls.CODECS.get((_DECODER, version)) or _compile(cls, version, _DECODER)
+
+
+def _decoder_in_place(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
+    return cls.CODECS.get((_DECODER_IN_PLACE, version)) or _compile(cls, version, _DECODER_IN_PLACE)
+
+
+def _encoder(cls: type[Message], version: int) -> Callable[..., None]:
+    return cls.CODECS.get((_ENCODER, version)) or _compile(cls, version, _ENCODER)
+
+
+def _compile(cls: type[Message], version: int, kind: str) -> Callable[..., Any]:
+    """Compiles and keeps one function. The generators are imported here: most programs that import messages
+    never use most of them, and start-up time is a feature."""
+    from headrace.protocol.decode_source import compile_decoder, holds_records
+    from headrace.protocol.encode_source import compile_encoder
+    from headrace.protocol.schema import is_flexible
+
+    if not cls.VERSION_MIN <= version <= cls.VERSION_MAX:
+        reason = f"unknown version, known are {cls.VERSION_MIN} to {cls.VERSION_MAX}"
+        if kind == _ENCODER:
+            raise UnencodableMessage(cls.__name__, version, "", reason)
+        raise MalformedMessage(cls.__name__, version, "", 0, reason)
+    compiled: Callable[..., Any]
+    if kind == _ENCODER:
+        compiled = compile_encoder(cls, version)
+    else:
+        in_place = kind == _DECODER_IN_PLACE or holds_records(cls, version, is_flexible(cls, version))
+        compiled = compile_decoder(cls, version, in_place)
+    cls.CODECS[kind, version] = compiled
+    return compiled
+
+
+def _explain(
+    cls: type[Message], version: int, buffer: BytesLike, position: int, exact: bool
+) -> MalformedMessage:
+    from headrace.protocol.checked_decode import find_fault
+
+    return find_fault(cls, version, buffer, position, exact)
+
+
+def _explain_encoding(message: Message, version: int) -> UnencodableMessage:
+    from headrace.protocol.checked_encode import find_fault
+
+    return find_fault(message, version)
