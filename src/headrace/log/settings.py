@@ -55,6 +55,7 @@ class CleanerSettings:
 
     threads: int = 1
     dedupe_buffer_bytes: int = 134_217_728
+    dedupe_buffer_load_factor: float = 0.9
     io_buffer_bytes: int = 524_288
     io_max_bytes_per_second: float = float("inf")
     backoff_ms: int = 15_000
