@@ -1,13 +1,13 @@
 """Which leader epoch began at which offset: the `leader-epoch-checkpoint` file of a partition.
 
-New epochs are durable before `assign` returns. Truncations only mark the cache dirty, since a stale file does no
-harm: loading truncates again. The owner calls `flush` when it suits."""
+New epochs are durable before `assign` returns. Truncations only mark the cache dirty, since a stale file does
+no harm: loading truncates again. The owner calls `flush` when it suits."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from headrace.log.checkpoints import CorruptCheckpoint, format_checkpoint, parse_checkpoint
+from headrace.log.checkpoints import format_checkpoint, parse_checkpoint
 from headrace.ports import Disk
 from headrace.types import NO_LEADER_EPOCH
 
@@ -195,6 +195,3 @@ def _start_offset(entry: EpochEntry) -> int:
 def _parse_entry(line: str) -> EpochEntry:
     epoch, start_offset = line.split()
     return EpochEntry(int(epoch), int(start_offset))
-
-
-__all__ = ["FILE_NAME", "CorruptCheckpoint", "EpochEnd", "EpochEntry", "LeaderEpochs"]

@@ -55,7 +55,7 @@ class OffsetIndex(SparseIndex):
         return OffsetPosition(self.base_offset + relative, position)
 
     def upper_bound(self, position: int) -> OffsetPosition | None:
-        """The first entry at or beyond a position in the log: all before it lies before that entry's batch."""
+        """The first entry at or beyond a position in the log."""
         slot = self._floor(position - 1, 1) + 1
         return self.entry(slot) if slot < self.count else None
 

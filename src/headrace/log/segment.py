@@ -1,12 +1,13 @@
 """A segment: a run of batches in one file, with the indexes that find them.
 
-The segment that is appended to keeps its index entries in memory and its index files at full size; `deactivate`
-and `close` trim them. All others stay closed until they are read. Reads hand out file ranges, never bytes.
-Failures of the medium pass through as OSError; the segment is unchanged then. See `segment_scan` for the walks
-over batches."""
+The segment that is appended to keeps its index entries in memory and its index files at full size;
+`deactivate` and `close` trim them. All others stay closed until they are read. Reads hand out file ranges,
+never bytes. Failures of the medium pass through as OSError; the segment is unchanged then. See
+`segment_scan` for the walks over batches."""
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import chain
+from typing import Final
 
 from headrace.log.index_errors import CorruptIndex, OffsetOverflow
 from headrace.log.leader_epochs import LeaderEpochs
@@ -19,7 +20,8 @@ from headrace.log.segment_files import (
     time_index_path,
     transaction_index_path,
 )
-from headrace.log.segment_scan import scan_checked, scan_headers
+from headrace.log.segment_results import BatchPlace, FoundTimestamp, ObserveBatch, Recovered, SegmentRead
+from headrace.log.segment_scan import BatchHeader, scan_checked, scan_headers
 from headrace.log.settings import LONG_MAX, LogSettings
 from headrace.log.time_index import TimeIndex, TimestampOffset
 from headrace.log.transaction_index import TransactionIndex
@@ -33,51 +35,6 @@ RECOVERY_SLICE_BYTES: Final = 1024 * 1024
 
 BatchMark = tuple[int, int, int]
 """What an append says about one batch: last offset, max timestamp, size in bytes."""
-
-
-class BatchPlace(NamedTuple):
-    """Where a batch lies in a segment."""
-
-    base_offset: int
-    position: int
-    size: int
-
-
-class SegmentRead(NamedTuple):
-    """A range of a segment's file: whole batches from the one that holds the offset asked for.
-
-    Its end is where the limit fell, so the last batch may be cut. `start` is the base offset of the first
-    batch and its place; `first_batch_size` its full size."""
-
-    file: File
-    position: int
-    length: int
-    start: LogPosition
-    first_batch_size: int
-
-    @property
-    def first_batch_incomplete(self) -> bool:
-        """Whether not even the first batch fitted."""
-        return self.length < self.first_batch_size
-
-
-class FoundTimestamp(NamedTuple):
-    """A record by its timestamp; the epoch is -1 if its batch has none."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
-
-
-class Recovered(NamedTuple):
-    """What recovery did: the offset after the last sound batch, bytes cut off, and why if there were any."""
-
-    next_offset: int
-    bytes_truncated: int
-    fault: CorruptLog | None
-
-
-ObserveBatch = Callable[[Batch], None]
 
 
 class SegmentFull(ValueError):
@@ -221,18 +178,20 @@ class Segment:
         else:
             self.log.append(records)
         self.size = end
+        if position == 0:
+            self._first_timestamp = marks[0][1]
+        unindexed_bytes = self._unindexed_bytes
         for last_offset, max_timestamp, size in marks:
             if max_timestamp > self._max_timestamp:
                 self._max_timestamp = max_timestamp
                 self._max_offset = last_offset
-            if self._unindexed_bytes > self.index_interval_bytes:
+            if unindexed_bytes > self.index_interval_bytes:
                 self.offset_index.append(last_offset, position)
                 self.time_index.maybe_append(self._max_timestamp, self._max_offset)
-                self._unindexed_bytes = 0
-            if position == 0:
-                self._first_timestamp = max_timestamp
+                unindexed_bytes = 0
             position += size
-            self._unindexed_bytes += size
+            unindexed_bytes += size
+        self._unindexed_bytes = unindexed_bytes
 
     def should_roll(
         self, append_size: int, max_timestamp: int, max_offset: int, now_ms: int, settings: LogSettings
@@ -241,9 +200,9 @@ class Segment:
         size = self.size
         if size > settings.segment_bytes - append_size:
             return True
-        if not 0 <= max_offset - self.base_offset <= INT32_MAX:
-            return True
         if size and self.waited_ms(now_ms, max_timestamp) > settings.segment_ms - self.jitter_ms:
+            return True
+        if not 0 <= max_offset - self.base_offset <= INT32_MAX:
             return True
         return self.offset_index.is_full or self.time_index.is_full
 
@@ -273,15 +232,13 @@ class Segment:
 
     # Reading
 
-    def translate(self, offset: int, from_position: int = 0) -> BatchPlace | None:
-        """The first batch that ends at or after `offset`; None if all end before.
-
-        The search may begin at `from_position` if a batch is known to start there and none before matters."""
+    def translate(self, offset: int) -> BatchPlace | None:
+        """The first batch that ends at or after `offset`; None if all end before."""
         try:
-            return self._translate(offset, from_position)
+            return self._translate(offset)
         except CorruptIndex:
             self.rebuild_indexes()
-            return self._translate(offset, from_position)
+            return self._translate(offset)
 
     def read(
         self,
@@ -292,8 +249,8 @@ class Segment:
     ) -> SegmentRead | None:
         """At most `max_bytes` from the batch that holds `start_offset`; None if all batches end before it.
 
-        Nothing at or beyond `max_position` is handed out. With `min_one_message` the first batch is, even if it
-        is larger than `max_bytes`."""
+        Nothing at or beyond `max_position` is handed out. With `min_one_message` the first batch is, even if
+        it is larger than `max_bytes`."""
         if max_bytes < 0:
             raise ValueError(f"cannot read {max_bytes} bytes of {self.log.path}")
         place = self.translate(start_offset)
@@ -405,7 +362,7 @@ class Segment:
     # Changing
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Remove every batch that ends at or after `offset` and get ready for appends; returns bytes removed."""
+        """Remove every batch that ends at or after `offset`, get ready for appends; returns bytes removed."""
         place = self.translate(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -443,8 +400,7 @@ class Segment:
             self.deactivate()
 
     def _begin_rebuild(self) -> Callable[[int, int, int], None]:
-        """Empty both indexes and hand out what is to be called with each batch's position, last offset and max
-        timestamp."""
+        """Empty both indexes; what is returned takes each batch's position, last offset and max timestamp."""
         offset_index, time_index, interval = self.offset_index, self.time_index, self.index_interval_bytes
         offset_index.reset()
         time_index.reset()
@@ -464,7 +420,7 @@ class Segment:
         return rebuild
 
     def sanity_check(self) -> None:
-        """CorruptIndex if an index is missing or cannot be right; `rebuild_indexes` or recovery mends that."""
+        """CorruptIndex if an index is missing or cannot be right; `rebuild_indexes` mends that."""
         for index in (self.offset_index, self.time_index):
             if not self._disk.exists(index.path):
                 raise CorruptIndex(index.path, "it does not exist")
@@ -559,39 +515,37 @@ class Segment:
             self._first_timestamp = None if first is None else first.max_timestamp
         return self._first_timestamp
 
-    def _indexed_position(self, offset: int) -> int:
-        """Where to begin a search for `offset`. A batch must start there that does not begin after the entry."""
+    def _headers_from(self, offset: int) -> Iterator[BatchHeader]:
+        """Headers from the last indexed batch at or before `offset` on; CorruptIndex if none starts there."""
         entry = self.offset_index.lookup(offset)
+        headers = scan_headers(self.log, entry.position, self.size)
         if entry.position == 0:
-            return 0
+            return headers
         try:
-            first = next(scan_headers(self.log, entry.position, self.size), None)
+            first = next(headers, None)
         except CorruptLog:
             first = None
         if first is None or not self.base_offset <= first.base_offset <= entry.offset:
             raise CorruptIndex(
                 self.offset_index.path, f"offset {entry.offset} is not at position {entry.position}"
             )
-        return entry.position
+        return chain((first,), headers)
 
-    def _translate(self, offset: int, from_position: int) -> BatchPlace | None:
-        position = max(self._indexed_position(offset), from_position)
-        for start, size, base_offset, last_offset, _, _ in scan_headers(self.log, position, self.size):
+    def _translate(self, offset: int) -> BatchPlace | None:
+        for position, size, base_offset, last_offset, _, _ in self._headers_from(offset):
             if last_offset >= offset:
-                return BatchPlace(base_offset, start, size)
+                return BatchPlace(base_offset, position, size)
         return None
 
     def _next_offset(self) -> int:
-        position = self._indexed_position(self.offset_index.last_offset)
         following = self.base_offset
-        for header in scan_headers(self.log, position, self.size):
+        for header in self._headers_from(self.offset_index.last_offset):
             following = header.last_offset + 1
         return following
 
     def _find_timestamp(self, timestamp: int, start_offset: int) -> FoundTimestamp | None:
         earliest = self.time_index.lookup(timestamp).offset
-        position = self._indexed_position(max(earliest, start_offset))
-        for header in scan_headers(self.log, position, self.size):
+        for header in self._headers_from(max(earliest, start_offset)):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
                 batch = self._read_batch(header.position, header.size)
                 for record in read_records(batch):
@@ -607,8 +561,7 @@ class Segment:
 
     def _scan_max_timestamp(self) -> TimestampOffset:
         maximum = self.time_index.last_entry
-        position = self._indexed_position(maximum.offset)
-        for header in scan_headers(self.log, position, self.size):
+        for header in self._headers_from(maximum.offset):
             if header.max_timestamp > maximum.timestamp:
                 maximum = TimestampOffset(header.max_timestamp, header.last_offset)
         return maximum

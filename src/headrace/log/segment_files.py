@@ -1,4 +1,4 @@
-"""Names of the files of a segment: the base offset in twenty digits, a suffix for the kind, one for the state."""
+"""Names of a segment's files: the base offset in twenty digits, a suffix for the kind, one for the state."""
 
 from typing import Final
 

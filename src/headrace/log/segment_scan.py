@@ -24,6 +24,7 @@ LEGACY_CHECKED_FROM: Final = 16
 WINDOW_BYTES_MIN: Final = 4096
 WINDOW_BYTES_MAX: Final = 65_536
 CHUNK_BYTES: Final = 1024 * 1024
+LARGE_BATCHES_PER_CHUNK: Final = 4
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 # Base offset, length, leader epoch, magic, CRC, last offset delta, max timestamp, producer id.
@@ -33,7 +34,7 @@ _LENGTH: Final = Struct(">8xi")
 
 
 class UnsupportedMessageFormat(HeadraceError):
-    """A sound batch of message format v0 or v1, which Kafka stopped writing with 4.0 and Headrace never did."""
+    """A sound batch of message format v0 or v1, which nobody writes since Kafka 4.0."""
 
     def __init__(self, path: str, position: int, magic: int) -> None:
         super().__init__(
@@ -54,7 +55,7 @@ class BatchHeader(NamedTuple):
 
 
 class CheckedBatch(NamedTuple):
-    """A batch whose checksum is right, in a buffer that is reused: `chunk` holds it at `start` until the next."""
+    """A batch whose checksum is right: `chunk` holds it at `start` until the walk goes on."""
 
     position: int
     size: int
@@ -97,8 +98,8 @@ def scan_headers(file: File, position: int, end: int) -> Iterator[BatchHeader]:
 def scan_checked(file: File, base_offset: int, position: int, end: int) -> Iterator[CheckedBatch]:
     """Every batch between two positions with its checksum verified.
 
-    The checksum does not cover the base offset; that it lies between its neighbours is checked instead. A torn
-    batch at the end is `CorruptLog` like everything else that is not a sound batch.
+    The checksum does not cover the base offset; that it lies between its neighbours is checked instead. A
+    torn batch at the end is `CorruptLog` like everything else that is not a sound batch.
     """
     chunk = memoryview(bytearray(min(CHUNK_BYTES, max(end - position, HEADER_SIZE))))
     expected = base_offset
@@ -141,14 +142,14 @@ def find_damage(file: File, base_offset: int, end: int) -> CorruptLog | None:
 
 
 def _larger_chunk(file: File, chunk: memoryview, filled: int, position: int, end: int) -> memoryview:
-    """A buffer for a batch that does not fit in the present one; CorruptLog if the file ends before it does."""
+    """A buffer for a batch that does not fit in the present one; CorruptLog if the file ends before it."""
     if filled >= LOG_OVERHEAD:
         (length,) = _LENGTH.unpack_from(chunk)
         if length < LENGTH_MIN:
             raise _not_a_batch(file, position, length, MAGIC)
         size = LOG_OVERHEAD + length
         if size <= end - position and filled == min(len(chunk), end - position):
-            return memoryview(bytearray(size))
+            return memoryview(bytearray(min(size * LARGE_BATCHES_PER_CHUNK, end - position)))
     raise CorruptLog(file.path, position, f"the last {end - position} bytes are part of a batch only")
 
 

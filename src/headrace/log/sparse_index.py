@@ -1,13 +1,14 @@
 """What the offset index and the time index have in common: sorted entries of fixed size in a file.
 
-While a segment is being appended to, its entries are in memory and reach the file when it is flushed, rolled or
-closed: whatever a crash takes lies beyond the recovery point and is rebuilt from the log. The file of such an
-index is grown to its full size ahead of time, as Kafka does, and trimmed when the segment is rolled or closed.
-All other indexes stay on disk and are searched there, so that an open partition costs next to no memory.
+While a segment is being appended to, its entries are in memory and reach the file when it is flushed, rolled
+or closed: whatever a crash takes lies beyond the recovery point and is rebuilt from the log. The file of such
+an index is grown to its full size ahead of time, as Kafka does, and trimmed when the segment is rolled or
+closed. All other indexes stay on disk and are searched there, so that an open partition costs next to no
+memory.
 """
 
+import struct
 from struct import Struct
-from struct import error as StructError
 from typing import ClassVar, Final
 
 from headrace.log.index_errors import CorruptIndex, OffsetOverflow
@@ -200,9 +201,9 @@ class SparseIndex:
         low, high = 0, self._opened_count()
         if self._entries is None:
             low, high = self._narrow(target, field, low, high)
-            block = (
-                self._opened().read_at(low * self.ENTRY.size, (high - low) * self.ENTRY.size) if high else b""
-            )
+            block: bytes | bytearray = b""
+            if high:
+                block = self._opened().read_at(low * self.ENTRY.size, (high - low) * self.ENTRY.size)
             first = low
         else:
             block, first = self._entries, 0
@@ -214,7 +215,7 @@ class SparseIndex:
                     low = middle + 1
                 else:
                     high = middle
-        except StructError as error:
+        except struct.error as error:
             raise CorruptIndex(self.path, "it is shorter than it was") from error
         return low - 1
 

@@ -1,7 +1,7 @@
 """The time index: the largest timestamp so far and the last offset of the batch that brought it.
 
-An entry says that no batch up to that offset has a larger timestamp. It is written together with an entry of the
-offset index, and once more when the segment is rolled or closed."""
+An entry says that no batch up to that offset has a larger timestamp. It is written together with an entry of
+the offset index, and once more when the segment is rolled or closed."""
 
 from struct import Struct
 from typing import ClassVar, NamedTuple

@@ -1,7 +1,7 @@
-"""The transaction index: the aborted transactions that ended in a segment, so that readers can leave them out.
+"""The transaction index: the aborted transactions that ended in a segment, for readers to leave out.
 
-The file exists only once there was one. An entry has a version, producer id, first and last offset, and the last
-stable offset when the transaction had ended; entries are in the order of their last offsets."""
+The file exists only once there was one. An entry has a version, producer id, first and last offset, and the
+last stable offset when the transaction had ended; entries are in the order of their last offsets."""
 
 from collections.abc import Iterator
 from struct import Struct

@@ -1,8 +1,8 @@
 """The real file system behind the Disk port, with a bounded number of open descriptors.
 
-Files are opened on demand and closed again when others need their descriptor, so tens of thousands of them can
-be in use under a small `ulimit -n`. Everything belongs to the thread of the event loop, except `File.sync`,
-`File.read_into` and the methods of the disk that take a path: those may run through `off_loop`.
+Files are opened on demand and closed again when others need their descriptor, so tens of thousands of them
+can be in use under a small `ulimit -n`. Everything belongs to the thread of the event loop, except
+`File.sync`, `File.read_into` and the methods of the disk that take a path: those may run through `off_loop`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ DESCRIPTORS_MAX = 65_536
 COPY_CHUNK_BYTES = 64 * 1024 * 1024
 THREADS = 4
 
-# A crash half-way through a copy leaves this name behind; every reader of a log directory clears `.deleted` files.
+# A crash half-way through a copy leaves this name behind; whoever opens a log directory clears `.deleted`.
 COPY_SUFFIX = ".copy.deleted"
 
 _pwrite = os.pwrite
@@ -157,8 +157,8 @@ class RealFile:
         return self._fd if self._fd >= 0 else self._disk._admit(self)
 
     def _private_descriptor(self) -> int:
-        # Another thread may lose the shared descriptor to an eviction between two instructions, and its number
-        # may by then belong to another file. The lock is held for the duplication only.
+        # Another thread may lose the shared descriptor to an eviction between two instructions, and its
+        # number may by then belong to another file. The lock is held for the duplication only.
         with self._disk._lock:
             return os.dup(self._fd) if self._fd >= 0 else os.open(self.path, READ_WRITE)
 
@@ -332,7 +332,7 @@ class RealDisk:
                 self._evict()
 
     def _evict(self) -> None:
-        """The clock algorithm: pass over files used since the hand last came by, close the first other one."""
+        """The clock algorithm: pass over files used since the hand last came by, close the first other."""
         files = self._open_files
         while True:
             if self._hand >= len(files):

@@ -13,8 +13,8 @@ Use it wherever a `Disk` is wanted:
 
 What a crash leaves behind follows ext4 with `data=ordered`:
 
-- Names (creations, renames, removals) form one journal. Syncing any file or directory commits it; a crash keeps
-  the committed part and, unless everything unsynced is lost, some further part of it, in order.
+- Names (creations, renames, removals) form one journal. Syncing any file or directory commits it; a crash
+  keeps the committed part and, unless everything unsynced is lost, some further part of it, in order.
 - A file's bytes and size are durable up to its last `sync`. What was written since survives according to the
   `Loss` given: not at all, entirely, as a prefix cut at any byte or sector, or with holes of zeros.
 - A name may survive without its bytes: a file that was renamed but never synced can come back empty.
@@ -210,8 +210,8 @@ class MemoryDisk:
     def crash(self, loss: Loss = Loss.EVERYTHING, *, sector: int = 1, entropy: Entropy | None = None) -> None:
         """Cut the power and come back up with what survived. Handles opened before are dead.
 
-        `sector` is the granularity at which unsynced bytes survive with `Loss.TAIL` and `Loss.HOLES`: 1 tears at
-        any byte, 512 or 4096 as hardware does. The same seed of `entropy` gives the same remains.
+        `sector` is the granularity at which unsynced bytes survive with `Loss.TAIL` and `Loss.HOLES`: 1 tears
+        at any byte, 512 or 4096 as hardware does. The same seed of `entropy` gives the same remains.
         """
         source = entropy or self.entropy
         kept = self._surviving_changes(loss, source)
@@ -227,9 +227,9 @@ class MemoryDisk:
         self._down = False
 
     def crash_after(self, operations: int) -> None:
-        """Go down in the middle of the operation after the next `operations` ones: it raises `Crashed`, as does
-        everything until `crash` brings the disk back up. A write or rename under way may or may not be among
-        what `crash` then keeps."""
+        """Go down in the operation after the next `operations` ones: it raises `Crashed`, as does everything
+        until `crash` brings the disk back up. Of a write under way `crash` may keep all, part or nothing; any
+        other operation under way has not happened."""
         self._crash_countdown = operations
 
     def fail(

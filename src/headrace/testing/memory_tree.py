@@ -1,4 +1,4 @@
-"""The names and bytes of a MemoryDisk: a tree of directories, and inodes that know what of them is durable."""
+"""The names and bytes of a MemoryDisk: a tree of directories, and inodes that know what is durable."""
 
 import errno
 import os
