@@ -45,9 +45,11 @@ class SettledOffsets:
 
     __slots__ = ("_buckets", "_digests", "_fills", "_offsets", "capacity", "size")
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int, load_factor: float) -> None:
         self._buckets = budget_bytes // (BUCKET_SLOTS * SLOT_BYTES + FILL_BYTES)
-        self.capacity = int(self._buckets * BUCKET_SLOTS * LOAD_FACTOR)
+        slots = self._buckets * BUCKET_SLOTS
+        # One slot stays free, so that a search for what is not there comes to an end.
+        self.capacity = max(0, min(int(slots * load_factor), slots - 1))
         self.size = 0
         # Left empty until the first use: most logs never need the table.
         self._digests = bytearray()
@@ -106,14 +108,14 @@ class OffsetMap:
 
     __slots__ = ("_recent", "_recent_max", "_settled", "capacity", "last_offset")
 
-    def __init__(self, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int, load_factor: float = LOAD_FACTOR) -> None:
         recent_bytes = int(budget_bytes * RECENT_SHARE)
-        self._settled = SettledOffsets(budget_bytes - recent_bytes)
+        self._settled = SettledOffsets(budget_bytes - recent_bytes, load_factor)
         if self._settled.capacity:
             self._recent_max = max(1, recent_bytes // RECENT_ENTRY_BYTES)
         else:
             # Too little for even one bucket: the dict has it all.
-            self._recent_max = int(budget_bytes * LOAD_FACTOR) // RECENT_ENTRY_BYTES
+            self._recent_max = int(budget_bytes * load_factor) // RECENT_ENTRY_BYTES
         if not self._recent_max:
             raise OffsetMapTooSmall(budget_bytes)
         self.capacity = max(self._recent_max, self._settled.capacity)
