@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
+from headrace.cli.log import log_app
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(log_app, name="log")
 
 
 def _print_version(wanted: bool) -> None:

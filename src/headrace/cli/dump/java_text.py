@@ -1,0 +1,71 @@
+"""Text as a Java program prints it: strings from doubtful UTF-8, numbers with fractions, compact JSON."""
+
+import json
+import math
+import re
+
+from headrace.cli.dump.line import Json
+
+_SMALL_ESCAPE = re.compile(r"\\u00([0-9a-f]{2})")
+# Java reads an encoded surrogate as one malformed piece, Python as three.
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+
+
+def java_utf8(data: bytes) -> str:
+    """Bytes as `new String(bytes, UTF_8)` has them, with a replacement character for each bad piece."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def java_double(value: float) -> str:
+    """A number as `Double.toString` spells it."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return _plain(value)
+    mantissa, _, exponent = f"{value!r}".partition("e")
+    if not exponent:
+        mantissa, _, exponent = _scientific(value)
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def java_json(value: Json) -> str:
+    """Compact JSON as Jackson writes it."""
+    match value:
+        case dict():
+            return "{" + ",".join(f"{_quoted(name)}:{java_json(item)}" for name, item in value.items()) + "}"
+        case list():
+            return "[" + ",".join(java_json(item) for item in value) + "]"
+        case str():
+            return _quoted(value)
+        case float():
+            return java_double(value) if math.isfinite(value) else f'"{java_double(value)}"'
+        case _:
+            return json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    escaped = json.dumps(text, ensure_ascii=False)
+    return (
+        _SMALL_ESCAPE.sub(lambda found: f"\\u00{found[1].upper()}", escaped) if "\\u" in escaped else escaped
+    )
+
+
+def _plain(value: float) -> str:
+    text = repr(value)
+    if "e" not in text:
+        return text
+    digits, _, exponent = text.partition("e")
+    return f"{value:.{len(digits.replace('.', '').lstrip('-')) - 1 - int(exponent)}f}"
+
+
+def _scientific(value: float) -> tuple[str, str, str]:
+    """The shortest digits of a number moved to one digit before the point."""
+    digits = repr(abs(value)).replace(".", "").strip("0") if value else "0"
+    exponent = math.floor(math.log10(abs(value)))
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}", "e", str(exponent)

@@ -1,0 +1,215 @@
+"""`headrace log`: looking into a log directory's files. Commands import what they do when they are run."""
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from headrace.cli.dump.options import (
+    INT_MAX,
+    MESSAGE_SIZE_MAX_DEFAULT,
+    Contents,
+    DumpOptions,
+    OutputFormat,
+    Scalar,
+)
+
+log_app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+# Kafka's tool names its decoders by their Java classes.
+_JAVA_DECODERS = {
+    "org.apache.kafka.tools.api.StringDecoder": Scalar.STRING,
+    "org.apache.kafka.tools.api.IntegerDecoder": Scalar.INTEGER,
+    "org.apache.kafka.tools.api.LongDecoder": Scalar.LONG,
+}
+
+_CONTENTS = "What the records are"
+_INDEXES = "Indexes"
+
+
+@log_app.callback()
+def log() -> None:
+    """Look into log files."""
+
+
+@log_app.command("dump")
+def dump(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...", help="Files of a log directory.", show_default=False),
+    ] = None,
+    comma_separated: Annotated[
+        str | None, typer.Option("--files", metavar="FILE,FILE", help="More files, separated by commas.")
+    ] = None,
+    records: Annotated[
+        bool, typer.Option("--records", "--print-data-log", help="Show keys and values of records.")
+    ] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep-iteration", help="Show records, without keys and values.")
+    ] = False,
+    skip_record_metadata: Annotated[
+        bool, typer.Option("--skip-record-metadata", help="Show of each record nothing but key and value.")
+    ] = False,
+    output: Annotated[
+        OutputFormat,
+        typer.Option("--format", help="Text as Kafka's tool prints it, or a JSON object per line."),
+    ] = OutputFormat.TEXT,
+    bytes_max: Annotated[
+        int,
+        typer.Option(
+            "--max-bytes", metavar="BYTES", min=0, help="Read no more of each log.", show_default=False
+        ),
+    ] = INT_MAX,
+    offsets: Annotated[
+        bool,
+        typer.Option(
+            "--offsets", "--offsets-decoder", rich_help_panel=_CONTENTS, help="Records of __consumer_offsets."
+        ),
+    ] = False,
+    transactions: Annotated[
+        bool,
+        typer.Option(
+            "--transactions",
+            "--transaction-log-decoder",
+            rich_help_panel=_CONTENTS,
+            help="Records of __transaction_state.",
+        ),
+    ] = False,
+    cluster_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--cluster-metadata",
+            "--cluster-metadata-decoder",
+            rich_help_panel=_CONTENTS,
+            help="Records of __cluster_metadata.",
+        ),
+    ] = False,
+    share_groups: Annotated[
+        bool,
+        typer.Option(
+            "--share-groups",
+            "--share-group-state-decoder",
+            rich_help_panel=_CONTENTS,
+            help="Records of __share_group_state.",
+        ),
+    ] = False,
+    remote_log_metadata: Annotated[
+        bool,
+        typer.Option(
+            "--remote-log-metadata",
+            "--remote-log-metadata-decoder",
+            rich_help_panel=_CONTENTS,
+            help="Records of __remote_log_metadata.",
+        ),
+    ] = False,
+    key_decoder: Annotated[
+        str | None,
+        typer.Option(
+            "--key-decoder-class",
+            metavar="NAME",
+            rich_help_panel=_CONTENTS,
+            help="Keys are string (the default), integer or long.",
+        ),
+    ] = None,
+    value_decoder: Annotated[
+        str | None,
+        typer.Option(
+            "--value-decoder-class", metavar="NAME", rich_help_panel=_CONTENTS, help="The same for values."
+        ),
+    ] = None,
+    verify_index_only: Annotated[
+        bool,
+        typer.Option(
+            "--verify-index-only",
+            rich_help_panel=_INDEXES,
+            help="Check indexes against their log without printing them.",
+        ),
+    ] = False,
+    index_sanity_check: Annotated[
+        bool,
+        typer.Option(
+            "--index-sanity-check",
+            rich_help_panel=_INDEXES,
+            help="Do the checks by which a broker decides to rebuild an index.",
+        ),
+    ] = False,
+    message_size_max: Annotated[
+        int,
+        typer.Option(
+            "--max-message-size",
+            metavar="BYTES",
+            min=0,
+            rich_help_panel=_INDEXES,
+            help="The largest batch that an index may point at.",
+        ),
+    ] = MESSAGE_SIZE_MAX_DEFAULT,
+) -> None:
+    """Print what segments, snapshots, indexes and checkpoint files hold.
+
+    The text is that of Kafka's own kafka-dump-log.sh, whose options are understood too. The exit code is 1
+    if a file could not be read or does not hold together, 2 if the command was not understood.
+    """
+    chosen = {
+        Contents.OFFSETS: offsets,
+        Contents.TRANSACTIONS: transactions,
+        Contents.CLUSTER_METADATA: cluster_metadata,
+        Contents.REMOTE_LOG_METADATA: remote_log_metadata,
+        Contents.SHARE_GROUPS: share_groups,
+    }
+    contents = [kind for kind, wanted in chosen.items() if wanted]
+    if len(contents) > 1:
+        named = " and ".join(f"--{kind}" for kind in contents)
+        raise typer.BadParameter(f"{named} exclude each other: a log holds records of one kind")
+    options = DumpOptions(
+        show_records=records or bool(contents or key_decoder or value_decoder),
+        deep=deep,
+        skip_record_metadata=skip_record_metadata,
+        contents=contents[0] if contents else Contents.TEXT,
+        key_scalar=_scalar("--key-decoder-class", key_decoder),
+        value_scalar=_scalar("--value-decoder-class", value_decoder),
+        verify_index_only=verify_index_only,
+        index_sanity_only=index_sanity_check,
+        message_size_max=message_size_max,
+        bytes_max=bytes_max,
+    )
+    paths = [*(files or ()), *(comma_separated or "").split(",")]
+    _dump_to_console([path for path in paths if path], options, output)
+
+
+def _scalar(option: str, name: str | None) -> Scalar:
+    if name is None:
+        return Scalar.STRING
+    if name in _JAVA_DECODERS:
+        return _JAVA_DECODERS[name]
+    try:
+        return Scalar(name)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{name!r} can't be used here: Headrace runs no Java classes. Say {', '.join(Scalar)}, or let "
+            "--format json show the bytes and decode those",
+            param_hint=option,
+        ) from None
+
+
+def _dump_to_console(paths: list[str], options: DumpOptions, output: OutputFormat) -> None:
+    from headrace.cli.dump.run import Printer, dump_files
+    from headrace.system.disk import RealDisk
+
+    if not paths:
+        raise typer.BadParameter("name at least one file to dump", param_hint="FILE")
+    # Records may hold any text: what is printed is UTF-8, whatever the terminal's locale.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    printer = Printer(sys.stdout, sys.stderr, output)
+    try:
+        is_clean = dump_files(paths, os.getcwd(), RealDisk(), options, printer)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, `head` say, has seen enough. Nothing may be written to the pipe at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
+    if not is_clean:
+        raise typer.Exit(1)
