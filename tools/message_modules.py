@@ -196,7 +196,7 @@ def module_source(title: str, schemas: list[Schema]) -> str:
                 body += ["", "", f"class {names[name]}(Message):", *_field_lines(fields, names)]
         body += ["", "", schema.header_line(), *_field_lines(schema.fields, names)]
     text = "\n".join(body)
-    lines.append("from typing import Annotated")
+    lines += ["from __future__ import annotations", "", "from typing import Annotated"]
     if "UUID" in text:
         lines.append("from uuid import UUID")
     lines.append("")

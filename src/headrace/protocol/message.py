@@ -1,10 +1,12 @@
 """The base of every message: a slotted dataclass whose annotations are its schema.
 
 `dataclasses.dataclass` compiles three methods per class when the class is made, which for Kafka's six hundred
-structures would cost a quarter of a second at every start. Here a class costs microseconds: `__init__` is
-compiled when the first instance is made, and `dataclasses.fields`, `asdict` and `replace` work as ever.
+structures would cost a quarter of a second at every start. Here a class costs microseconds: its annotations
+are evaluated when its first codec is compiled, `__init__` when the first instance is made, and what the
+`dataclasses` module needs for `fields`, `asdict` and `replace` when it asks.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, ClassVar, dataclass_transform, get_args
 
@@ -104,12 +106,16 @@ class Message(metaclass=MessageType):
         """The annotation of one field, `Wire` included; `unknown_tags` is no part of the schema."""
         if name == "unknown_tags":
             return tuple[tuple[int, bytes], ...]
-        return cls.__annotations__[name]
+        annotation = cls.__annotations__[name]
+        if isinstance(annotation, str):
+            annotation = eval(annotation, vars(sys.modules[cls.__module__]))
+            cls.__annotations__[name] = annotation
+        return annotation
 
     @classmethod
     def wire(cls, name: str) -> Wire:
         """How one field goes over the wire."""
-        wire = get_args(cls.__annotations__[name])[-1]
+        wire = get_args(cls.annotation(name))[-1]
         assert isinstance(wire, Wire)
         return wire
 

@@ -2,6 +2,8 @@
 
 # ruff: noqa: RUF012
 
+from __future__ import annotations
+
 from typing import Annotated
 from uuid import UUID
 
