@@ -1,0 +1,67 @@
+"""Every API: its versions, its message classes and the headers that go before them.
+
+The table is plain data. A message module is imported when its classes are asked for.
+"""
+
+from importlib import import_module
+from typing import NamedTuple, cast
+
+from headrace.protocol.api_table import API_ROWS, ApiKey
+from headrace.protocol.message import Message
+
+
+class Api(NamedTuple):
+    """One API. Withdrawn ones have a key and a name, but no versions."""
+
+    key: int
+    name: str
+    module: str
+    version_min: int
+    version_max: int
+    request_flexible_since: int
+    response_flexible_since: int
+    latest_unstable: bool
+    listeners: tuple[str, ...]
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether no version of the API is left."""
+        return self.version_max < self.version_min
+
+    @property
+    def stable_version_max(self) -> int:
+        """The highest version that may be offered to clients."""
+        return self.version_max - 1 if self.latest_unstable else self.version_max
+
+    def supports(self, version: int) -> bool:
+        """Whether there is a schema for this version."""
+        return self.version_min <= version <= self.version_max
+
+    def request_class(self) -> type[Message]:
+        """The class of the API's requests."""
+        return self._message_class("Request")
+
+    def response_class(self) -> type[Message]:
+        """The class of the API's responses."""
+        return self._message_class("Response")
+
+    def _message_class(self, suffix: str) -> type[Message]:
+        module = import_module(f"headrace.protocol.messages.{self.module}")
+        return cast(type[Message], getattr(module, self.name + suffix))
+
+    def request_header_version(self, version: int) -> int:
+        """The version of the header before a request; it holds for versions without a schema, too."""
+        return 2 if 0 <= self.request_flexible_since <= version else 1
+
+    def response_header_version(self, version: int) -> int:
+        """The version of the header before a response.
+
+        A client that asks for its peer's versions cannot know yet how the peer answers, so that answer always
+        has the oldest header.
+        """
+        if self.key == ApiKey.API_VERSIONS:
+            return 0
+        return 1 if 0 <= self.response_flexible_since <= version else 0
+
+
+APIS: dict[int, Api] = {row[0]: Api(*row) for row in API_ROWS}
