@@ -3,11 +3,14 @@
 An entry is a batch's last offset relative to the segment's base and the position the batch starts at."""
 
 from struct import Struct
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from headrace.log.index_errors import CorruptIndex, IndexOutOfOrder
-from headrace.log.sparse_index import SparseIndex
+from headrace.log.index_errors import CorruptIndex, IndexOutOfOrder, OffsetOverflow
+from headrace.log.sparse_index import RELATIVE_OFFSET_MAX, SparseIndex
 from headrace.ports import Disk
+
+_ENTRY: Final = Struct(">ii")
+_pack = _ENTRY.pack
 
 
 class OffsetPosition(NamedTuple):
@@ -22,7 +25,7 @@ class OffsetIndex(SparseIndex):
 
     __slots__ = ("_last_offset",)
 
-    ENTRY: ClassVar[Struct] = Struct(">ii")
+    ENTRY: ClassVar[Struct] = _ENTRY
 
     def __init__(self, disk: Disk, path: str, base_offset: int, max_bytes: int) -> None:
         super().__init__(disk, path, base_offset, max_bytes)
@@ -36,12 +39,19 @@ class OffsetIndex(SparseIndex):
 
     def append(self, offset: int, position: int) -> None:
         """Add an entry. Offsets grow; a full index takes no more, which only makes it sparser."""
-        count = self._opened_count()
+        entries = self._entries
+        if entries is None:
+            entries = self._load()
+        count = self.count
         if count >= self.max_entries:
             return
         if count and offset <= self._last_offset:
             raise IndexOutOfOrder(f"offset {offset} does not follow {self._last_offset} in {self.path}")
-        self._append(self.relative(offset), position)
+        relative = offset - self.base_offset
+        if not 0 <= relative <= RELATIVE_OFFSET_MAX:
+            raise OffsetOverflow(self.path, self.base_offset, offset)
+        entries += _pack(relative, position)
+        self.count = count + 1
         self._last_offset = offset
 
     def lookup(self, offset: int) -> OffsetPosition:

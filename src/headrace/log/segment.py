@@ -334,14 +334,17 @@ class Segment:
         fault: CorruptLog | None = None
         try:
             for batch in scan_checked(self.log, self.base_offset, 0, self.log.size):
-                rebuild(batch.position, batch.last_offset, batch.max_timestamp)
-                if batch.leader_epoch > epoch and leader_epochs is not None:
-                    epoch = batch.leader_epoch
-                    leader_epochs.assign(epoch, batch.base_offset)
-                if batch.producer_id >= 0 and observe is not None:
-                    observe(Batch(batch.chunk, batch.start))
-                valid_bytes = batch.position + batch.size
-                next_offset = batch.last_offset + 1
+                position, size, base_offset, last_offset, timestamp, batch_epoch, producer_id, chunk, at = (
+                    batch
+                )
+                rebuild(position, last_offset, timestamp)
+                if batch_epoch > epoch and leader_epochs is not None:
+                    epoch = batch_epoch
+                    leader_epochs.assign(epoch, base_offset)
+                if producer_id >= 0 and observe is not None:
+                    observe(Batch(chunk, at))
+                valid_bytes = position + size
+                next_offset = last_offset + 1
                 if valid_bytes >= slice_end:
                     slice_end = valid_bytes + RECOVERY_SLICE_BYTES
                     yield valid_bytes

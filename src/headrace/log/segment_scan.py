@@ -23,7 +23,7 @@ CHECKED_FROM: Final = CRC_FIELD + 4
 LEGACY_CHECKED_FROM: Final = 16
 WINDOW_BYTES_MIN: Final = 4096
 WINDOW_BYTES_MAX: Final = 65_536
-CHUNK_BYTES: Final = 1024 * 1024
+CHUNK_BYTES: Final = 256 * 1024
 LARGE_BATCHES_PER_CHUNK: Final = 4
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
@@ -31,6 +31,9 @@ RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 _HEADER: Final = Struct(">qiibI2xi8xqq")
 _HEADER_LEGACY: Final = Struct(">qiIb")
 _LENGTH: Final = Struct(">8xi")
+
+# The constructor of a named tuple costs more than reading a header does.
+_tuple = tuple.__new__
 
 
 class UnsupportedMessageFormat(HeadraceError):
@@ -91,7 +94,7 @@ def scan_headers(file: File, position: int, end: int) -> Iterator[BatchHeader]:
         size = LOG_OVERHEAD + length
         if position + size > end:
             return
-        yield BatchHeader(position, size, base_offset, base_offset + delta, max_timestamp, epoch)
+        yield _tuple(BatchHeader, (position, size, base_offset, base_offset + delta, max_timestamp, epoch))
         position += size
 
 
@@ -121,8 +124,9 @@ def scan_checked(file: File, base_offset: int, position: int, end: int) -> Itera
                 _require_order(file, position + at, following - at, offset, last, expected)
             if delta < 0 or last - base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptLog(file.path, position + at, f"offsets {offset} to {last} are impossible")
-            yield CheckedBatch(
-                position + at, following - at, offset, last, max_timestamp, epoch, producer_id, chunk, at
+            yield _tuple(
+                CheckedBatch,
+                (position + at, following - at, offset, last, max_timestamp, epoch, producer_id, chunk, at),
             )
             expected = last + 1
             at = following

@@ -11,7 +11,7 @@ import struct
 from struct import Struct
 from typing import ClassVar, Final
 
-from headrace.log.index_errors import CorruptIndex, OffsetOverflow
+from headrace.log.index_errors import CorruptIndex
 from headrace.ports import Disk, File
 
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
@@ -103,9 +103,7 @@ class SparseIndex:
 
     def truncate_entries(self, count: int) -> None:
         """Keep the first `count` entries."""
-        self._load()
-        assert self._entries is not None
-        del self._entries[count * self.ENTRY.size :]
+        del self._load()[count * self.ENTRY.size :]
         self.count = count
         self._in_file = min(self._in_file, count)
         self._on_cut()
@@ -144,13 +142,6 @@ class SparseIndex:
         if self._disk.exists(self.path):
             self._disk.remove(self.path)
 
-    def relative(self, offset: int) -> int:
-        """The distance from the base offset, which must fit in 31 bits."""
-        distance = offset - self.base_offset
-        if not 0 <= distance <= RELATIVE_OFFSET_MAX:
-            raise OffsetOverflow(self.path, self.base_offset, offset)
-        return distance
-
     def check_size(self) -> None:
         """Refuse a file that does not consist of whole entries."""
         size = self._opened().size
@@ -160,18 +151,12 @@ class SparseIndex:
     def _on_cut(self) -> None:
         """Subclasses renew what they remember of the last entry."""
 
-    def _append(self, key: int, value: int) -> None:
-        if self._entries is None:
-            self._load()
-            assert self._entries is not None
-        self._entries += self.ENTRY.pack(key, value)
-        self.count += 1
-
-    def _load(self) -> None:
+    def _load(self) -> bytearray:
         if self._entries is None:
             count = self._opened_count()
             self._entries = bytearray(self._opened(create=True).read_at(0, count * self.ENTRY.size))
             self._in_file = count
+        return self._entries
 
     def _opened(self, create: bool = False) -> File:
         if self._file is None:
@@ -199,6 +184,8 @@ class SparseIndex:
     def _floor(self, target: int, field: int) -> int:
         """The last slot whose key (field 0) or value (field 1) is at most `target`; -1 if there is none."""
         low, high = 0, self._opened_count()
+        if high and self.entry_at(high - 1)[field] <= target:
+            return high - 1
         if self._entries is None:
             low, high = self._narrow(target, field, low, high)
             block: bytes | bytearray = b""

@@ -4,12 +4,15 @@ An entry says that no batch up to that offset has a larger timestamp. It is writ
 the offset index, and once more when the segment is rolled or closed."""
 
 from struct import Struct
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
-from headrace.log.index_errors import CorruptIndex, IndexOutOfOrder
-from headrace.log.sparse_index import SparseIndex
+from headrace.log.index_errors import CorruptIndex, IndexOutOfOrder, OffsetOverflow
+from headrace.log.sparse_index import RELATIVE_OFFSET_MAX, SparseIndex
 from headrace.ports import Disk
 from headrace.types import NO_TIMESTAMP
+
+_ENTRY: Final = Struct(">qi")
+_pack = _ENTRY.pack
 
 
 class TimestampOffset(NamedTuple):
@@ -22,13 +25,14 @@ class TimestampOffset(NamedTuple):
 class TimeIndex(SparseIndex):
     """A segment's `.timeindex` file."""
 
-    __slots__ = ("_last",)
+    __slots__ = ("_last_offset", "_last_timestamp")
 
-    ENTRY: ClassVar[Struct] = Struct(">qi")
+    ENTRY: ClassVar[Struct] = _ENTRY
 
     def __init__(self, disk: Disk, path: str, base_offset: int, max_bytes: int) -> None:
         super().__init__(disk, path, base_offset, max_bytes)
-        self._last = TimestampOffset(NO_TIMESTAMP, base_offset)
+        self._last_timestamp = NO_TIMESTAMP
+        self._last_offset = base_offset
 
     @property
     def is_full(self) -> bool:
@@ -39,20 +43,27 @@ class TimeIndex(SparseIndex):
     def last_entry(self) -> TimestampOffset:
         """The last entry; no timestamp at the base offset if there is none."""
         self._opened_count()
-        return self._last
+        return TimestampOffset(self._last_timestamp, self._last_offset)
 
     def maybe_append(self, timestamp: int, offset: int, *, closing: bool = False) -> None:
         """Add an entry if its timestamp is larger than all before. `closing` may use the last slot."""
-        count = self._opened_count()
-        last = self._last
-        if timestamp <= last.timestamp:
+        count = self.count
+        if count < 0:
+            count = self._opened_count()
+        if timestamp <= self._last_timestamp:
             return
-        if count and offset < last.offset:
-            raise IndexOutOfOrder(f"offset {offset} does not follow {last.offset} in {self.path}")
+        if count and offset < self._last_offset:
+            raise IndexOutOfOrder(f"offset {offset} does not follow {self._last_offset} in {self.path}")
         if count >= (self.max_entries if closing else self.max_entries - 1):
             return
-        self._append(timestamp, self.relative(offset))
-        self._last = TimestampOffset(timestamp, offset)
+        relative = offset - self.base_offset
+        if not 0 <= relative <= RELATIVE_OFFSET_MAX:
+            raise OffsetOverflow(self.path, self.base_offset, offset)
+        entries = self._load()
+        entries += _pack(timestamp, relative)
+        self.count = count + 1
+        self._last_timestamp = timestamp
+        self._last_offset = offset
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The last entry at or before `timestamp`; no timestamp at the base offset if there is none."""
@@ -85,6 +96,6 @@ class TimeIndex(SparseIndex):
 
     def _on_cut(self) -> None:
         if self.count:
-            self._last = self.entry(self.count - 1)
+            self._last_timestamp, self._last_offset = self.entry(self.count - 1)
         else:
-            self._last = TimestampOffset(NO_TIMESTAMP, self.base_offset)
+            self._last_timestamp, self._last_offset = NO_TIMESTAMP, self.base_offset

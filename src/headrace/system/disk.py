@@ -69,7 +69,8 @@ class RealFile:
         fd = self._fd
         if fd < 0:
             fd = self._disk._admit(self)
-        self._recent = True
+        else:
+            self._recent = True
         size = self._size
         written = _pwrite(fd, data, size)
         if written != len(data):
@@ -85,6 +86,8 @@ class RealFile:
 
     def write_at(self, position: int, data: BytesLike) -> None:
         """Write all of `data` at `position`, growing the file with zeros if need be."""
+        if not data:
+            return
         fd = self._descriptor()
         try:
             _write_fully(fd, memoryview(data), position)
@@ -153,8 +156,10 @@ class RealFile:
             self._disk._dismiss(self)
 
     def _descriptor(self) -> int:
+        if self._fd < 0:
+            return self._disk._admit(self)
         self._recent = True
-        return self._fd if self._fd >= 0 else self._disk._admit(self)
+        return self._fd
 
     def _private_descriptor(self) -> int:
         # Another thread may lose the shared descriptor to an eviction between two instructions, and its
@@ -312,14 +317,20 @@ class RealDisk:
             self._threads = None
 
     def _admit(self, file: RealFile) -> int:
-        """Open `file`, closing one that has not been used for a while if there are too many."""
+        """Open `file`, in place of one that has not been used for a while if there are too many."""
         with self._lock:
-            while len(self._open_files) >= self._limit:
-                self._evict()
             fd = self._open_descriptor(file.path)
+            files = self._open_files
+            if len(files) < self._limit:
+                slot = len(files)
+                files.append(file)
+            else:
+                slot = self._victim()
+                self._retire(files[slot])
+                files[slot] = file
             file._fd = fd
-            file._slot = len(self._open_files)
-            self._open_files.append(file)
+            file._slot = slot
+            file._recent = False
             return fd
 
     def _open_descriptor(self, path: str) -> int:
@@ -329,20 +340,17 @@ class RealDisk:
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open_files:
                     raise
-                self._evict()
+                self._forget(self._open_files[self._victim()])
 
-    def _evict(self) -> None:
-        """The clock algorithm: pass over files used since the hand last came by, close the first other."""
+    def _victim(self) -> int:
+        """The clock algorithm: pass over files used again since the hand came by, take the first other."""
         files = self._open_files
         while True:
-            if self._hand >= len(files):
-                self._hand = 0
-            file = files[self._hand]
-            if not file._recent:
-                self._forget(file)
-                return
-            file._recent = False
-            self._hand += 1
+            slot = self._hand if self._hand < len(files) else 0
+            self._hand = slot + 1
+            if not files[slot]._recent:
+                return slot
+            files[slot]._recent = False
 
     def _dismiss(self, file: RealFile) -> None:
         with self._lock:
@@ -353,6 +361,9 @@ class RealDisk:
         if last is not file:
             self._open_files[file._slot] = last
             last._slot = file._slot
+        self._retire(file)
+
+    def _retire(self, file: RealFile) -> None:
         fd = file._fd
         file._fd = file._slot = -1
         os.close(fd)

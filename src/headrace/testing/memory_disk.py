@@ -343,7 +343,8 @@ class MemoryFile:
         length = len(data)
         goes_down = self._disk._begin(kind, self.path, position, length)
         self._disk._require_room(self.path, position + length - len(self._inode.data))
-        self._inode.write(position, bytes(data), self._disk.clock.now_ms())
+        if length:
+            self._inode.write(position, bytes(data), self._disk.clock.now_ms())
         if goes_down:
             raise Crashed(f"the disk went down in a write to {self.path}")
 
