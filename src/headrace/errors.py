@@ -206,6 +206,10 @@ def revive(
     return error
 
 
+class WorkersClosed(HeadraceError):
+    """The workers were stopped before or during a job; nothing is wrong with the job."""
+
+
 class KafkaError(HeadraceError):
     """A refusal with the code a client is told."""
 

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import pytest
 
-from headrace.errors import ErrorCode, KafkaError
+from headrace.errors import ErrorCode, KafkaError, WorkersClosed
 from headrace.system.worker_process import JobFailed, answer, open_reply
-from headrace.system.workers import ProcessWorkers, WorkerDied, WorkersClosed
+from headrace.system.workers import ProcessWorkers, WorkerDied
 from headrace.testing.workers import InlineWorkers
 
 T = TypeVar("T")

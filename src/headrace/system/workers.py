@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, TypeVar
 
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, WorkersClosed
 from headrace.system.worker_process import FRAME_LENGTH, open_reply
 
 T = TypeVar("T")
@@ -25,10 +25,6 @@ IDLE_SECONDS: Final = 60.0
 
 class WorkerDied(HeadraceError):
     """A worker process ended in the middle of a job."""
-
-
-class WorkersClosed(HeadraceError):
-    """The pool was closed before or during a job."""
 
 
 class WorkerProcess:
