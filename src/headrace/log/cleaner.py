@@ -47,6 +47,7 @@ class CleaningRound:
         self._unpaced = 0
         self._stats = CleanStats()
         self._offsets = OffsetMap(plan.dedupe_bytes, plan.dedupe_load_factor)
+        self._offsets.last_offset = plan.first_dirty_offset - 1
         self._aborted = self._aborted_transactions()
 
     def run(self) -> CleanResult:
@@ -55,7 +56,7 @@ class CleaningRound:
         self._map_dirty_segments()
         self._stats.map_ms = self._pace.monotonic_ms() - started_ms
         self._stats.map_utilisation = self._offsets.utilisation
-        next_dirty = max(self._offsets.last_offset + 1, self._plan.first_dirty_offset)
+        next_dirty = self._offsets.last_offset + 1
         segments = [segment for segment in self._plan.segments if segment.base_offset < next_dirty]
         transactions = CleanedTransactions(self._aborted)
         retention = RetentionFilter(self._plan, self._offsets, transactions, self._stats)
