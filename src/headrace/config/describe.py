@@ -1,4 +1,4 @@
-"""Configuration as DescribeConfigs shows it: each key with its value, where that comes from, and what it means."""
+"""Configuration as DescribeConfigs shows it: each key's value, where that comes from, and what it means."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -60,23 +60,25 @@ class ConfigEntry:
         return self.source is Source.DEFAULT
 
 
-@dataclass(slots=True, frozen=True)
 class BrokerLayers:
-    """A broker's texts where they are set: server.properties, the cluster at run time, the broker at run time."""
+    """The places a broker's values come from: run time for it, run time for all, server.properties, defaults.
 
-    static: NodeConfig
-    cluster: Mapping[str, str]
-    broker: Mapping[str, str]
+    `effective` is what holds in the end. Stored texts that cannot be used are passed over.
+    """
 
-    def effective(self) -> NodeConfig:
-        """What holds in the end."""
-        return effective_node(self.static, self.cluster, self.broker)
+    __slots__ = ("broker", "cluster", "effective", "static")
+
+    def __init__(self, static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        self.static = static
+        self.cluster = usable(cluster, per_broker=False)
+        self.broker = usable(broker, per_broker=True)
+        self.effective = effective_node(static, self.cluster, self.broker)
 
     def synonyms(self, name: str, *, sensitive: bool) -> tuple[SynonymValue, ...]:
         """Every place that sets a key or a synonym of it, the one that counts first."""
         layers = (
-            (Source.DYNAMIC_BROKER, usable(self.broker, per_broker=True)),
-            (Source.DYNAMIC_DEFAULT_BROKER, usable(self.cluster, per_broker=False)),
+            (Source.DYNAMIC_BROKER, self.broker),
+            (Source.DYNAMIC_DEFAULT_BROKER, self.cluster),
             (Source.STATIC_BROKER, self.static.texts),
         )
         names = broker_synonyms(name)
@@ -90,7 +92,7 @@ class BrokerLayers:
             default = reveal(BROKER_KEYS[synonym].default) if synonym in BROKER_KEYS else None
             if default is not None:
                 found.append(SynonymValue(synonym, None if sensitive else default, Source.DEFAULT))
-        # What stands before the key's own name belongs to others, such as hours that were set for milliseconds.
+        # What stands before the key's own name is another key's, such as milliseconds before hours.
         first = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
         return tuple(found[first:])
 
@@ -99,7 +101,7 @@ def describe_topic(
     overrides: Mapping[str, str], layers: BrokerLayers, names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
     """A topic's keys; only those asked for, if any are."""
-    values = effective_topic_config(overrides, layers.effective().topic_defaults())
+    values = effective_topic_config(overrides, layers.effective.topic_defaults())
     entries = []
     for name in _asked(_visible(TOPIC_KEYS, overrides), names):
         key = TOPIC_KEYS.get(name)
@@ -114,7 +116,7 @@ def describe_group(
     overrides: Mapping[str, str], layers: BrokerLayers, names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
     """A group's keys; only those asked for, if any are."""
-    values = effective_group_config(overrides, layers.effective())
+    values = effective_group_config(overrides, layers.effective)
     entries = []
     for name in _asked(_visible(GROUP_KEYS, overrides), names):
         key = GROUP_KEYS.get(name)
@@ -142,7 +144,7 @@ def describe_client_metrics(
 
 def describe_broker(layers: BrokerLayers, names: Collection[str] | None = None) -> list[ConfigEntry]:
     """The keys of one broker; only those asked for, if any are."""
-    effective = layers.effective()
+    effective = layers.effective
     entries = []
     for name in _asked(_visible(BROKER_KEYS, effective.texts), names):
         key = _broker_key(name)
@@ -160,7 +162,7 @@ def describe_cluster_defaults(
     layers: BrokerLayers, names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
     """What is set at run time for all brokers; only the keys asked for, if any are."""
-    texts = usable(layers.cluster, per_broker=False)
+    texts = layers.cluster
     entries = []
     for name in _asked(texts, names):
         key = _broker_key(name)
@@ -202,7 +204,7 @@ def _override_entry(
     source: Source,
     inherited: tuple[SynonymValue, ...],
 ) -> ConfigEntry:
-    """An entry of a resource whose own texts go before what it inherits. A name nobody knows may be secret."""
+    """An entry of a resource whose own texts go before what it inherits; an unknown name may be secret."""
     text = None if key is None else render(value)
     synonyms = (SynonymValue(name, text, source), *inherited) if name in overrides else inherited
     return ConfigEntry(

@@ -32,6 +32,13 @@ def _assignment(kind: str) -> Bounded:
     return _bounded(kind, "assignment.interval.ms")
 
 
+_ASSIGNOR_PACKAGE: Final = "org.apache.kafka.coordinator.group.assignor."
+ASSIGNORS: Final = {
+    "group.consumer.assignors": frozenset({"uniform", "range", "UniformAssignor", "RangeAssignor"}),
+    "group.share.assignors": frozenset({"simple", "SimpleAssignor"}),
+}
+"""The assignors that there are, by their short names and by their classes' names."""
+
 KINDS: Final = ("consumer", "share", "streams")
 BOUNDED: Final[tuple[Bounded, ...]] = (
     *_timings("consumer"),
@@ -61,11 +68,19 @@ def check_broker_group_bounds(config: NodeConfig) -> None:
         heartbeat, session = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
         if config.integer(heartbeat) >= config.integer(session):
             raise InvalidConfig(f"{heartbeat} must be less than {session}", key=heartbeat)
+    _check_assignors(config)
+    _check_at_least(config, "group.share.max.share.sessions", "group.share.max.size")
+
+
+def _check_assignors(config: NodeConfig) -> None:
+    for key, known in ASSIGNORS.items():
+        for name in config.items(key):
+            if name.removeprefix(_ASSIGNOR_PACKAGE) not in known:
+                raise InvalidConfig(f"Class {name} cannot be found", key=key, value=name)
     assignors = config.items("group.share.assignors")
     if len(assignors) != 1:
         message = f"group.share.assignors must contain exactly one assignor, but found {len(assignors)}"
         raise InvalidConfig(message, key="group.share.assignors")
-    _check_at_least(config, "group.share.max.share.sessions", "group.share.max.size")
 
 
 def _check_bounds(config: NodeConfig, bounded: Bounded) -> None:

@@ -77,9 +77,7 @@ def _warnings_of_a_broker(config: NodeConfig) -> list[str]:
     if len(config.controller_listener_names) > 1:
         found.append("controller.listener.names has several entries; a broker uses the first only")
     misplaced = filter(config.is_set, ("num.partitions", "default.replication.factor"))
-    found += [
-        f"{name} is set on a broker; set it on the controllers, which create topics" for name in misplaced
-    ]
+    found += [f"{name} is set on a broker; it counts on the controllers" for name in misplaced]
     return found
 
 
