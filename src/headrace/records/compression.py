@@ -4,12 +4,12 @@ Decompression is bounded: nothing inflates beyond the limit it is called with, w
 """
 
 from enum import IntEnum
-from typing import Any, Final
+from typing import Final
 
 import cramjam
 
 from headrace.ports import BytesLike
-from headrace.records.errors import DecompressedTooLarge, UndecompressableRecords
+from headrace.records.inflate import decompress_gzip, decompress_zstd
 from headrace.records.lz4_frame import compress_lz4, decompress_lz4
 from headrace.records.xerial import compress_xerial, decompress_xerial
 
@@ -28,9 +28,6 @@ class Compression(IntEnum):
 
 LEVEL_DEFAULT: Final = {Compression.GZIP: -1, Compression.LZ4: 9, Compression.ZSTD: 3}
 
-_FIRST_GUESS_MIN: Final = 64 * 1024
-_FIRST_GUESS_RATIO: Final = 8
-_GROWTH: Final = 8
 _GZIP_LEVEL_OF_DEFAULT: Final = 6
 
 
@@ -56,22 +53,6 @@ def decompress(codec: Compression, data: BytesLike, limit: int = DECOMPRESSED_MA
         return decompress_xerial(data, limit)
     if codec == Compression.LZ4:
         return decompress_lz4(data, limit)
-    return _inflate(cramjam.gzip if codec == Compression.GZIP else cramjam.zstd, data, limit)
-
-
-def _inflate(module: Any, data: BytesLike, limit: int) -> bytearray:
-    """Decompress into a buffer that grows until the output fits or the limit is reached."""
-    room = min(limit, max(_FIRST_GUESS_MIN, len(data) * _FIRST_GUESS_RATIO))
-    while True:
-        out = bytearray(room)
-        try:
-            size = module.decompress_into(data, out)
-        except cramjam.DecompressionError as failure:
-            if "write whole buffer" not in str(failure):
-                raise UndecompressableRecords(f"Failed to decompress record stream: {failure}") from None
-            if room == limit:
-                raise DecompressedTooLarge(limit) from None
-            room = min(limit, room * _GROWTH)
-            continue
-        del out[size:]
-        return out
+    if codec == Compression.GZIP:
+        return decompress_gzip(data, limit)
+    return decompress_zstd(data, limit)

@@ -12,7 +12,6 @@ from headrace.records.errors import MalformedRecords
 from headrace.records.reader import record_bytes
 from headrace.records.varint import InvalidVarint, read_varint, read_varlong
 
-
 # Room to look a few bytes ahead without asking each time whether they are there.
 _PADDING: Final = bytes(16)
 # Set bits of a raw varint that is negative or longer than two bytes.

@@ -40,11 +40,13 @@ def decompress_xerial(data: BytesLike, limit: int) -> bytearray:
     if len(view) < len(HEADER) or bytes(view[: len(MAGIC)]) != MAGIC:
         _append_block(out, view, limit)
         return out
-    position = _after_header(view, 0)
+    position = len(HEADER)
     while position + _LENGTH.size <= len(view):
         (length,) = _LENGTH.unpack_from(view, position)
         if length == _MAGIC_AS_LENGTH:
-            position = _after_header(view, position)
+            if not _another_stream_starts(view, position):
+                break
+            position += len(HEADER)
             continue
         position += _LENGTH.size
         if length < 0 or position + length > len(view):
@@ -54,15 +56,17 @@ def decompress_xerial(data: BytesLike, limit: int) -> bytearray:
     return out
 
 
-def _after_header(view: memoryview, position: int) -> int:
-    """Where the blocks start; streams may follow one another, each with its header."""
+def _another_stream_starts(view: memoryview, position: int) -> bool:
+    """Whether the header of a second stream is at `position`; something else there ends the first."""
     header = view[position : position + len(HEADER)]
-    if len(header) < len(HEADER) or bytes(header[: len(MAGIC)]) != MAGIC:
-        raise UndecompressableRecords("Snappy stream header is cut short or damaged")
+    if len(header) < len(HEADER):
+        raise UndecompressableRecords("Snappy stream header is cut short")
+    if bytes(header[: len(MAGIC)]) != MAGIC:
+        return False
     (version,) = _LENGTH.unpack_from(header, len(MAGIC))
     if version < VERSION:
         raise UndecompressableRecords(f"Snappy stream has incompatible version {version}")
-    return position + len(HEADER)
+    return True
 
 
 def _append_block(out: bytearray, block: memoryview, limit: int) -> None:

@@ -1,0 +1,84 @@
+"""What the validator is told, what it hands back, and how it refuses."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final, NamedTuple
+
+from headrace.errors import ErrorCode, KafkaError
+from headrace.records.batch import Batch
+from headrace.records.compression import DECOMPRESSED_MAX, Compression
+from headrace.types import TopicPartition
+
+INT64_MAX: Final = 2**63 - 1
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
+
+
+class Origin(Enum):
+    """Who appends. Clients are held to more rules than the broker's own coordinators."""
+
+    CLIENT = "client"
+    COORDINATOR = "coordinator"
+
+
+@dataclass(slots=True, frozen=True)
+class ValidationRules:
+    """A topic's settings as far as its batches must heed them.
+
+    `compression` None means that batches stay as their producers compressed them. `max_message_bytes` None
+    means no bound. `decompressed_max` bounds the memory that a batch may inflate to.
+    """
+
+    topic_partition: TopicPartition
+    compact: bool = False
+    timestamp_type: int = CREATE_TIME
+    before_max_ms: int = INT64_MAX
+    after_max_ms: int = 3_600_000
+    compression: Compression | None = None
+    level: int | None = None
+    origin: Origin = Origin.CLIENT
+    max_message_bytes: int | None = None
+    decompressed_max: int = DECOMPRESSED_MAX
+
+
+class RecordError(NamedTuple):
+    """What is wrong with one record, by its index in the batch."""
+
+    batch_index: int
+    message: str
+
+
+@dataclass(slots=True)
+class Validated:
+    """A batch fit to be stored, once it is stamped with offset and leader epoch.
+
+    `batch` views the bytes that were given, or new ones where the batch was compressed anew (`rebuilt`). Its
+    header fields are current. `append_time` is -1 unless the broker set the time.
+    """
+
+    batch: Batch
+    max_timestamp: int
+    append_time: int
+    rebuilt: bool
+
+    @property
+    def buffer(self) -> memoryview:
+        """The batch's bytes; writable."""
+        return self.batch.data
+
+    @property
+    def count(self) -> int:
+        return self.batch.count
+
+
+class RecordsRefused(KafkaError):
+    """A batch that is not stored. Clients see the message only where single records are at fault."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[RecordError, ...] = ()) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+    @property
+    def client_message(self) -> str | None:
+        """What a produce response carries as its error message."""
+        return self.message if self.record_errors else None
