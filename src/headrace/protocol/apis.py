@@ -4,24 +4,54 @@ The table is plain data. A message module is imported when its classes are asked
 """
 
 from importlib import import_module
-from typing import NamedTuple, cast
+from typing import cast
 
 from headrace.protocol.api_table import API_ROWS, ApiKey
 from headrace.protocol.message import Message
 
 
-class Api(NamedTuple):
-    """One API. Withdrawn ones have a key and a name, but no versions."""
+class Api:
+    """One API. Withdrawn ones have a key and a name, but no versions.
 
-    key: int
-    name: str
-    module: str
-    version_min: int
-    version_max: int
-    request_flexible_since: int
-    response_flexible_since: int
-    latest_unstable: bool
-    listeners: tuple[str, ...]
+    A plain class: a named tuple or a dataclass would be compiled at every start.
+    """
+
+    __slots__ = (
+        "key",
+        "latest_unstable",
+        "listeners",
+        "module",
+        "name",
+        "request_flexible_since",
+        "response_flexible_since",
+        "version_max",
+        "version_min",
+    )
+
+    def __init__(
+        self,
+        key: int,
+        name: str,
+        module: str,
+        version_min: int,
+        version_max: int,
+        request_flexible_since: int,
+        response_flexible_since: int,
+        latest_unstable: bool,
+        listeners: tuple[str, ...],
+    ) -> None:
+        self.key = key
+        self.name = name
+        self.module = module
+        self.version_min = version_min
+        self.version_max = version_max
+        self.request_flexible_since = request_flexible_since
+        self.response_flexible_since = response_flexible_since
+        self.latest_unstable = latest_unstable
+        self.listeners = listeners
+
+    def __repr__(self) -> str:
+        return f"Api({self.key}, {self.name}, {self.version_min}-{self.version_max})"
 
     @property
     def is_withdrawn(self) -> bool:

@@ -156,9 +156,13 @@ class _Walk:
             self.position = started
             self.fail(path, f"{count} tagged fields cannot fit into what is left")
         known = {field.tag: field for field in layout.tagged}
+        seen = set()
         for _ in range(count):
             tag, size = self.varint(path), self.varint(path)
             stop = self.position + size
+            if tag in seen:
+                self.fail(path, f"tag {tag} is there twice")
+            seen.add(tag)
             if tag in known:
                 field = known[tag]
                 self.field(field, layout, prefix + field.name)

@@ -340,13 +340,14 @@ class _DecoderWriter:
                 add("count, p = varint(b, p - 1)")
             with self.source.block("if count * 2 > end - p:"):
                 add("raise BadInput")
-            add("unknown = []")
+            add("unknown = []; seen = set()")
             with self.source.block("for _ in range(count):"):
                 add("tag, p = varint(b, p)")
                 add("size, p = varint(b, p)")
                 add("stop = p + size")
-                with self.source.block("if stop > end:"):
+                with self.source.block("if stop > end or tag in seen:"):
                     add("raise BadInput")
+                add("seen.add(tag)")
                 self._tag_cases(layout)
                 with self.source.block("if p != stop:"):
                     add("raise BadInput")

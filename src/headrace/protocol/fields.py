@@ -6,7 +6,7 @@ only keeps what it is given; it is worked out when the first codec of its messag
 
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from headrace.ports import BytesLike
+from headrace.ports import BytesLike, File
 
 if TYPE_CHECKING:
     from headrace.protocol.message import Message
@@ -33,8 +33,16 @@ FIXED_CODES = {
 class FileRange(Protocol):
     """Record data that stays in its file until it is sent; the codec asks for nothing but its length."""
 
+    @property
+    def file(self) -> File:
+        """The file that holds the bytes."""
+
+    @property
+    def position(self) -> int:
+        """Where in the file they start."""
+
     def __len__(self) -> int:
-        """Bytes in the range."""
+        """How many they are."""
 
 
 RecordData: TypeAlias = BytesLike | FileRange

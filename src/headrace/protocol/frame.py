@@ -5,7 +5,7 @@ for it.
 """
 
 import struct
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from headrace.ports import BytesLike
 from headrace.protocol.apis import APIS, Api
@@ -21,13 +21,6 @@ SIZE_BYTES = 4
 _SIZE = struct.Struct(">i")
 _KEY_AND_VERSION = struct.Struct(">hh")
 _RESPONSE_HEADS = (struct.Struct(">ii"), struct.Struct(">iix"))
-
-
-class Request(NamedTuple):
-    """A request as it came: its header, and the message once the body is decoded."""
-
-    header: RequestHeader
-    message: Message
 
 
 def frame_end(buffer: BytesLike, position: int, size_max: int) -> int | None:
@@ -83,11 +76,11 @@ def decode_request_header(frame: BytesLike) -> tuple[RequestHeader, int]:
     return decode_prefix(RequestHeader, api.request_header_version(version), frame)
 
 
-def decode_request(frame: BytesLike) -> Request:
+def decode_request(frame: BytesLike) -> tuple[RequestHeader, Message]:
     """A request's header and message."""
     header, position = decode_request_header(frame)
     message_class = APIS[header.request_api_key].request_class()
-    return Request(header, decode(message_class, header.request_api_version, frame, position))
+    return header, decode(message_class, header.request_api_version, frame, position)
 
 
 def encode_request(message: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -6,7 +6,7 @@ a frame version; snapshots, principals and what group members tell each other ha
 
 import struct
 from importlib import import_module
-from typing import Generic, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TypeAlias, TypeVar, cast
 
 from headrace.ports import BytesLike
 from headrace.protocol.codec import decode, decode_prefix, encode
@@ -21,7 +21,6 @@ from headrace.protocol.record_table import (
 )
 from headrace.protocol.varint import read_unsigned_varint, unsigned_varint
 
-M_co = TypeVar("M_co", bound=Message, covariant=True)
 M = TypeVar("M", bound=Message)
 
 #: Tables by type: module and class; or module, class of the key and class of the value.
@@ -33,20 +32,13 @@ _SHORT = struct.Struct(">h")
 _SHORT_MAX = 0x7FFF
 
 
-class Versioned(NamedTuple, Generic[M_co]):
-    """A message and the version it was or will be written in."""
-
-    message: M_co
-    version: int
-
-
 def encode_versioned(message: Message, version: int) -> bytes:
     """A message behind its int16 version."""
     return _SHORT.pack(version) + encode(message, version)
 
 
-def decode_versioned(cls: type[M], buffer: BytesLike, newer_as_latest: bool = False) -> Versioned[M]:
-    """A message behind its int16 version.
+def decode_versioned(cls: type[M], buffer: BytesLike, newer_as_latest: bool = False) -> tuple[M, int]:
+    """A message behind its int16 version, and that version.
 
     With `newer_as_latest`, a version that is not known yet is read as the latest that is, and what it has
     beyond that is left alone: members of a group may be of different releases.
@@ -54,8 +46,8 @@ def decode_versioned(cls: type[M], buffer: BytesLike, newer_as_latest: bool = Fa
     version = _read_short(buffer, cls.__name__, "version")
     if newer_as_latest:
         known = min(version, cls.VERSION_MAX)
-        return Versioned(decode_prefix(cls, known, buffer, _SHORT.size)[0], known)
-    return Versioned(decode(cls, version, buffer, _SHORT.size), version)
+        return decode_prefix(cls, known, buffer, _SHORT.size)[0], known
+    return decode(cls, version, buffer, _SHORT.size), version
 
 
 def encode_metadata_record(message: Message, version: int) -> bytes:
@@ -63,8 +55,8 @@ def encode_metadata_record(message: Message, version: int) -> bytes:
     return _encode_typed(METADATA_RECORDS, message, version)
 
 
-def decode_metadata_record(buffer: BytesLike) -> Versioned[Message]:
-    """The message in the value of a record of `__cluster_metadata`."""
+def decode_metadata_record(buffer: BytesLike) -> tuple[Message, int]:
+    """The message in the value of a record of `__cluster_metadata`, and its version."""
     return _decode_typed(METADATA_RECORDS, buffer, "MetadataRecord")
 
 
@@ -73,8 +65,8 @@ def encode_remote_log_record(message: Message, version: int) -> bytes:
     return _encode_typed(REMOTE_LOG_RECORDS, message, version)
 
 
-def decode_remote_log_record(buffer: BytesLike) -> Versioned[Message]:
-    """The message in the value of a record of `__remote_log_metadata`."""
+def decode_remote_log_record(buffer: BytesLike) -> tuple[Message, int]:
+    """The message in the value of a record of `__remote_log_metadata`, and its version."""
     return _decode_typed(REMOTE_LOG_RECORDS, buffer, "RemoteLogMetadataRecord")
 
 
@@ -100,8 +92,8 @@ class CoordinatorRecords:
         kind = _read_short(buffer, f"{self.name} key", "type")
         return decode(self._class(kind, 1), 0, buffer, _SHORT.size)
 
-    def decode_value(self, key: Message, buffer: BytesLike) -> Versioned[Message]:
-        """The value that belongs to a key. A tombstone has none: do not ask for it."""
+    def decode_value(self, key: Message, buffer: BytesLike) -> tuple[Message, int]:
+        """The value that belongs to a key, and its version. A tombstone has none: do not ask for it."""
         return decode_versioned(self._class(key.API_KEY, 2), buffer)
 
     def _class(self, kind: int, column: int) -> type[Message]:
@@ -124,7 +116,7 @@ def _encode_typed(table: TypeTable, message: Message, version: int) -> bytes:
     return b"".join((*prefix, body))
 
 
-def _decode_typed(table: TypeTable, buffer: BytesLike, name: str) -> Versioned[Message]:
+def _decode_typed(table: TypeTable, buffer: BytesLike, name: str) -> tuple[Message, int]:
     frame, position = _read_small(buffer, 0, name, "frame_version")
     if frame != FRAME_VERSION:
         raise MalformedMessage(name, 0, "frame_version", 0, f"unknown frame version {frame}")
@@ -132,7 +124,7 @@ def _decode_typed(table: TypeTable, buffer: BytesLike, name: str) -> Versioned[M
     if kind not in table:
         raise MalformedMessage(name, 0, "type", 1, f"unknown record type {kind}")
     version, position = _read_small(buffer, position, name, "version")
-    return Versioned(decode(_load(*table[kind]), version, buffer, position), version)
+    return decode(_load(*table[kind]), version, buffer, position), version
 
 
 def _load(module: str, name: str) -> type[Message]:

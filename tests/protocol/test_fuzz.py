@@ -1,0 +1,132 @@
+"""Mutated frames: nothing but the typed error comes out, and the decoder never allocates out of bounds."""
+
+import random
+import tracemalloc
+
+import pytest
+
+from headrace.protocol.codec import decode, decode_prefix, encode
+from headrace.protocol.disk_records.streams_groups import (
+    StreamsGroupTargetAssignmentMemberValue,
+    StreamsGroupTargetAssignmentMemberValueTaskIds,
+)
+from headrace.protocol.errors import MalformedMessage
+from headrace.protocol.message import Message
+from tests.support_protocol import MessageMaker, every_message
+
+ROUNDS = 16
+FRAMES_PER_ROUND = 13_000
+MEASURED_FRAMES_PER_ROUND = 1_300
+
+#: An object per three bytes is the densest a schema allows; Python's smallest objects make this of it.
+ALLOCATION_FACTOR = 64
+#: What a decoder, an error and its traceback take whatever the frame.
+ALLOCATION_CONSTANT = 16_384
+
+NASTY = (
+    b"\xff",
+    b"\x7f",
+    b"\x80",
+    b"\xff\xff\xff\xff",
+    b"\x7f\xff\xff\xff",
+    b"\xff\xff\xff\xff\x07",
+    b"\0" * 5,
+)
+
+
+def mutate(frame: bytes, chance: random.Random) -> bytes:
+    """The frame with one to three things done to it."""
+    changed = bytearray(frame)
+    for _ in range(chance.choice((1, 1, 2, 3))):
+        spot = chance.randrange(len(changed) + 1)
+        match chance.randrange(6):
+            case 0:
+                del changed[spot:]
+            case 1:
+                changed[spot:spot] = chance.randbytes(chance.randint(1, 6))
+            case 2:
+                del changed[spot : spot + chance.randint(1, 6)]
+            case 3:
+                nasty = chance.choice(NASTY)
+                changed[spot : spot + len(nasty)] = nasty
+            case 4:
+                changed += changed[spot : spot + chance.randint(1, 30)]
+            case _:
+                if spot < len(changed):
+                    changed[spot] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def frames(seed: int, count: int) -> list[tuple[type[Message], int, bytes]]:
+    """Mutated frames of all messages in all versions, taken in turn."""
+    chance = random.Random(seed)
+    maker = MessageMaker(seed)
+    kinds = list(every_message())
+    chance.shuffle(kinds)
+    originals = [(cls, version, encode(maker.message(cls, version), version)) for cls, version in kinds]
+    made = []
+    for index in range(count):
+        cls, version, frame = originals[index % len(originals)]
+        made.append((cls, version, mutate(frame, chance)))
+    return made
+
+
+def survives(cls: type[Message], version: int, frame: bytes) -> bool:
+    """Whether a frame is decoded; then it can be encoded, and what comes out means the same."""
+    try:
+        message = decode(cls, version, frame)
+    except MalformedMessage as error:
+        if error.reason == "unreadable":
+            pytest.fail(f"the decoder refuses what the checker accepts: {error}")
+        return False
+    written = encode(message, version)
+    assert encode(decode(cls, version, written), version) == written
+    return True
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_nothing_but_the_typed_error_is_raised(seed: int) -> None:
+    outcomes = [survives(*frame) for frame in frames(seed, FRAMES_PER_ROUND)]
+    assert 0 < sum(outcomes) < FRAMES_PER_ROUND
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_no_frame_makes_the_decoder_allocate_more_than_a_small_multiple(seed: int) -> None:
+    cases = frames(seed + 1000, MEASURED_FRAMES_PER_ROUND)
+    for cls, version, frame in cases:
+        _decode_either_way(cls, version, frame)
+    tracemalloc.start()
+    try:
+        for cls, version, frame in cases:
+            tracemalloc.reset_peak()
+            before = tracemalloc.get_traced_memory()[0]
+            _decode_either_way(cls, version, frame)
+            peak = tracemalloc.get_traced_memory()[1] - before
+            assert peak <= ALLOCATION_FACTOR * len(frame) + ALLOCATION_CONSTANT, (cls, version, frame)
+    finally:
+        tracemalloc.stop()
+
+
+def _decode_either_way(cls: type[Message], version: int, frame: bytes) -> None:
+    for read in (decode, decode_prefix):
+        try:
+            read(cls, version, frame)
+        except MalformedMessage:
+            continue
+
+
+def test_a_frame_of_the_densest_structures_stays_within_the_multiple() -> None:
+    tasks = [
+        StreamsGroupTargetAssignmentMemberValueTaskIds(subtopology_id="", partitions=[])
+        for _ in range(20_000)
+    ]
+    frame = encode(StreamsGroupTargetAssignmentMemberValue(active_tasks=tasks), 0)
+    decode(StreamsGroupTargetAssignmentMemberValue, 0, frame)
+    tracemalloc.start()
+    try:
+        decoded = decode(StreamsGroupTargetAssignmentMemberValue, 0, frame)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(decoded.active_tasks) == 20_000
+    assert peak <= ALLOCATION_FACTOR * len(frame) + ALLOCATION_CONSTANT
