@@ -23,7 +23,11 @@ DIRECTORY = "/logs/topic-0"
 NOW_MS = 1_700_000_000_000
 RETENTION_MS = 1_000
 SETTINGS = LogSettings(
-    cleanup_delete=False, cleanup_compact=True, delete_retention_ms=RETENTION_MS, index_interval_bytes=64
+    cleanup_delete=False,
+    cleanup_compact=True,
+    delete_retention_ms=RETENTION_MS,
+    index_interval_bytes=64,
+    segment_index_bytes=12_000,
 )
 KeyValue = tuple[bytes | None, bytes | None]
 

@@ -1,4 +1,4 @@
-"""Compaction against a simple model, over random logs: several producers, transactions, tombstones, codecs."""
+"""Compaction against a simple model, over random logs: producers, transactions, tombstones, codecs."""
 
 from dataclasses import dataclass, replace
 
@@ -117,7 +117,7 @@ class Scenario:
         self.expect_in_rest_of_last_segment(result.next_dirty_offset, rewritten)
 
     def expect_in_rest_of_last_segment(self, mapped_to: int, last_rewritten: int) -> None:
-        """Beyond a map that filled half-way through a segment only aborted data goes, and horizons are set."""
+        """Beyond a map that filled half-way through a segment only aborted data goes; horizons are set."""
         bases = [segment.base_offset for segment in self.log.segments] + [self.log.next_offset]
         end = min(base for base in bases if base > last_rewritten)
         kept = []
@@ -132,7 +132,7 @@ class Scenario:
 
 
 def committed_view(log: ScriptedLog) -> dict[bytes, bytes]:
-    """What a reader of committed data who starts at the beginning ends up with: the last value of each key."""
+    """What a reader of committed data from the beginning ends up with: the last value of each key."""
     aborted = [
         (entry.producer_id, entry.first_offset)
         for segment in log.segments
@@ -187,7 +187,7 @@ def check_batches(log: ScriptedLog) -> None:
         reopened.sanity_check()
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(STEPS, st.sampled_from([400, 1_000, 1_000_000]))
 def test_compaction_leaves_what_the_model_says(steps: list[Step], segment_bytes: int) -> None:
     scenario = Scenario(segment_bytes)

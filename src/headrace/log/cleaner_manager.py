@@ -131,13 +131,16 @@ class CleanerManager:
     async def _run(
         self, plan: CleanPlan, log: PartitionLog, state: Cleaning, now_ms: int
     ) -> CleanResult | None:
-        """Have a worker clean, and swap the result in; None if it was told to stop meanwhile."""
+        """Have a worker clean, and swap the result in; None if it was told to stop, or the log has lost some
+        of the segments meanwhile."""
         truncations = log.truncations
         try:
             result = await self._in_worker(plan, state)
             if result is None or log.truncations != truncations:
                 return None
             for group in result.groups:
+                if any(base not in log.segments for base in group.replaces):
+                    return None
                 log.replace_segments(group.base_offset, group.replaces, now_ms)
                 # Each swap syncs a directory; others get their turn in between.
                 await asyncio.sleep(0)
