@@ -3,10 +3,28 @@
 import io
 import os
 import sys
-from typing import Annotated
 
 import typer
 
+from headrace.cli.dump.arguments import (
+    BytesMax,
+    ClusterMetadata,
+    CommaSeparated,
+    Deep,
+    Files,
+    IndexSanityCheck,
+    KeyDecoder,
+    MessageSizeMax,
+    Offsets,
+    Output,
+    Records,
+    RemoteLogMetadata,
+    ShareGroups,
+    SkipRecordMetadata,
+    Transactions,
+    ValueDecoder,
+    VerifyIndexOnly,
+)
 from headrace.cli.dump.options import (
     INT_MAX,
     MESSAGE_SIZE_MAX_DEFAULT,
@@ -25,9 +43,6 @@ _JAVA_DECODERS = {
     "org.apache.kafka.tools.api.LongDecoder": Scalar.LONG,
 }
 
-_CONTENTS = "What the records are"
-_INDEXES = "Indexes"
-
 
 @log_app.callback()
 def log() -> None:
@@ -36,115 +51,23 @@ def log() -> None:
 
 @log_app.command("dump")
 def dump(
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="FILE...", help="Files of a log directory.", show_default=False),
-    ] = None,
-    comma_separated: Annotated[
-        str | None, typer.Option("--files", metavar="FILE,FILE", help="More files, separated by commas.")
-    ] = None,
-    records: Annotated[
-        bool, typer.Option("--records", "--print-data-log", help="Show keys and values of records.")
-    ] = False,
-    deep: Annotated[
-        bool, typer.Option("--deep-iteration", help="Show records, without keys and values.")
-    ] = False,
-    skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Show of each record nothing but key and value.")
-    ] = False,
-    output: Annotated[
-        OutputFormat,
-        typer.Option("--format", help="Text as Kafka's tool prints it, or a JSON object per line."),
-    ] = OutputFormat.TEXT,
-    bytes_max: Annotated[
-        int,
-        typer.Option(
-            "--max-bytes", metavar="BYTES", min=0, help="Read no more of each log.", show_default=False
-        ),
-    ] = INT_MAX,
-    offsets: Annotated[
-        bool,
-        typer.Option(
-            "--offsets", "--offsets-decoder", rich_help_panel=_CONTENTS, help="Records of __consumer_offsets."
-        ),
-    ] = False,
-    transactions: Annotated[
-        bool,
-        typer.Option(
-            "--transactions",
-            "--transaction-log-decoder",
-            rich_help_panel=_CONTENTS,
-            help="Records of __transaction_state.",
-        ),
-    ] = False,
-    cluster_metadata: Annotated[
-        bool,
-        typer.Option(
-            "--cluster-metadata",
-            "--cluster-metadata-decoder",
-            rich_help_panel=_CONTENTS,
-            help="Records of __cluster_metadata.",
-        ),
-    ] = False,
-    share_groups: Annotated[
-        bool,
-        typer.Option(
-            "--share-groups",
-            "--share-group-state-decoder",
-            rich_help_panel=_CONTENTS,
-            help="Records of __share_group_state.",
-        ),
-    ] = False,
-    remote_log_metadata: Annotated[
-        bool,
-        typer.Option(
-            "--remote-log-metadata",
-            "--remote-log-metadata-decoder",
-            rich_help_panel=_CONTENTS,
-            help="Records of __remote_log_metadata.",
-        ),
-    ] = False,
-    key_decoder: Annotated[
-        str | None,
-        typer.Option(
-            "--key-decoder-class",
-            metavar="NAME",
-            rich_help_panel=_CONTENTS,
-            help="Keys are string (the default), integer or long.",
-        ),
-    ] = None,
-    value_decoder: Annotated[
-        str | None,
-        typer.Option(
-            "--value-decoder-class", metavar="NAME", rich_help_panel=_CONTENTS, help="The same for values."
-        ),
-    ] = None,
-    verify_index_only: Annotated[
-        bool,
-        typer.Option(
-            "--verify-index-only",
-            rich_help_panel=_INDEXES,
-            help="Check indexes against their log without printing them.",
-        ),
-    ] = False,
-    index_sanity_check: Annotated[
-        bool,
-        typer.Option(
-            "--index-sanity-check",
-            rich_help_panel=_INDEXES,
-            help="Do the checks by which a broker decides to rebuild an index.",
-        ),
-    ] = False,
-    message_size_max: Annotated[
-        int,
-        typer.Option(
-            "--max-message-size",
-            metavar="BYTES",
-            min=0,
-            rich_help_panel=_INDEXES,
-            help="The largest batch that an index may point at.",
-        ),
-    ] = MESSAGE_SIZE_MAX_DEFAULT,
+    files: Files = None,
+    comma_separated: CommaSeparated = None,
+    records: Records = False,
+    deep: Deep = False,
+    skip_record_metadata: SkipRecordMetadata = False,
+    output: Output = OutputFormat.TEXT,
+    bytes_max: BytesMax = INT_MAX,
+    offsets: Offsets = False,
+    transactions: Transactions = False,
+    cluster_metadata: ClusterMetadata = False,
+    share_groups: ShareGroups = False,
+    remote_log_metadata: RemoteLogMetadata = False,
+    key_decoder: KeyDecoder = None,
+    value_decoder: ValueDecoder = None,
+    verify_index_only: VerifyIndexOnly = False,
+    index_sanity_check: IndexSanityCheck = False,
+    message_size_max: MessageSizeMax = MESSAGE_SIZE_MAX_DEFAULT,
 ) -> None:
     """Print what segments, snapshots, indexes and checkpoint files hold.
 

@@ -202,7 +202,11 @@ def _size(data: bytes | None) -> int:
 
 
 def _sequence_after(sequence: int, increment: int) -> int:
-    """The sequence number some records on, wrapping as Kafka's does."""
-    if sequence > _SEQUENCE_MAX - increment:
-        return increment - (_SEQUENCE_MAX - sequence) - 1
-    return sequence + increment
+    """The sequence number some records on, wrapping as Kafka's does, on nonsense in a damaged header too."""
+    if sequence > _int32(_SEQUENCE_MAX - increment):
+        return _int32(increment - (_SEQUENCE_MAX - sequence) - 1)
+    return _int32(sequence + increment)
+
+
+def _int32(value: int) -> int:
+    return (value + 2**31) % 2**32 - 2**31

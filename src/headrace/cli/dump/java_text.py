@@ -7,8 +7,9 @@ import re
 from headrace.cli.dump.line import Json
 
 _SMALL_ESCAPE = re.compile(r"\\u00([0-9a-f]{2})")
-# Java reads an encoded surrogate as one malformed piece, Python as three.
-_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]")
+# Java takes an encoded surrogate for one bad piece, Python for one per byte.
+_ENCODED_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 def java_utf8(data: bytes) -> str:
@@ -16,7 +17,7 @@ def java_utf8(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        return data.decode("utf-8", "replace")
+        return _ENCODED_SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", "replace")
 
 
 def java_double(value: float) -> str:

@@ -12,6 +12,7 @@ from zlib import crc32
 from headrace.cli.dump.line import DumpError
 from headrace.cli.dump.options import INT_MAX
 from headrace.records.compression import Compression, decompress
+from headrace.records.xxhash import xxh32_short
 
 _ENTRY_HEAD = Struct(">qi")
 _RECORD_HEAD = Struct(">IbB")
@@ -22,6 +23,8 @@ _MAGIC_END = _OVERHEAD + _RECORD_HEAD.size
 _COMPRESSION_MASK = 0x07
 _APPEND_TIME_FLAG = 0x08
 _CHECKSUMMED_FROM = _OVERHEAD + 4
+_LZ4_HEADER_END = 6
+_LZ4_CONTENT_SIZE_FLAG = 0x08
 
 
 class LegacyRecord(NamedTuple):
@@ -61,6 +64,13 @@ class LegacyBatch:
         attributes: int = _RECORD_HEAD.unpack_from(self.data, _OVERHEAD)[2]
         return attributes
 
+    def check_header(self) -> None:
+        """Refuse what is no message of these formats before anything of it is shown."""
+        if self.magic not in (0, 1):
+            raise DumpError(f"there is no message format v{self.magic}")
+        if self.compression == Compression.ZSTD:
+            raise DumpError(f"format v{self.magic} knows no zstd")
+
     @property
     def compression(self) -> Compression:
         code = self.attributes & _COMPRESSION_MASK
@@ -89,11 +99,11 @@ class LegacyBatch:
         """The message itself, or those inside it with their absolute offsets."""
         if self.compression == Compression.NONE:
             return [self._record(self.offset, self.timestamp)]
-        if self.compression == Compression.ZSTD:
-            raise DumpError(f"format v{self.magic} knows no zstd")
         value = self._key_and_value()[1]
         if value is None:
             raise DumpError("a compressed message has no value")
+        if self.magic == 0 and self.compression == Compression.LZ4:
+            value = _with_right_lz4_header(value)
         inner = list(_entries(memoryview(decompress(self.compression, value, INT_MAX))))
         if not inner:
             raise DumpError("a compressed message holds no messages")
@@ -131,6 +141,13 @@ class LegacyBatch:
         if start + length > len(self.data):
             raise DumpError(f"a field of {length} bytes is longer than what is left of its message")
         return bytes(self.data[start : start + length]), start + length
+
+
+def _with_right_lz4_header(frame: bytes) -> bytes:
+    """Clients of format v0 wrote a wrong checksum into the frame's header, so the right one is put there."""
+    end = _LZ4_HEADER_END + (_LONG.size if frame[4:5] and frame[4] & _LZ4_CONTENT_SIZE_FLAG else 0)
+    checksum = xxh32_short(frame[4:end]) >> 8 & 0xFF
+    return frame[:end] + bytes([checksum]) + frame[end + 1 :]
 
 
 def _entries(data: memoryview) -> Iterator[LegacyBatch]:

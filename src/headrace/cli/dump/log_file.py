@@ -127,10 +127,11 @@ class _LogWalk:
         if self.options.iterates_records:
             for record in records_of(batch):
                 self._note_gap(record.offset)
-                yield self._record_line(batch, record)
+                yield from self._record_lines(batch, record)
 
     def _legacy_lines(self, found: FoundBatch) -> Lines:
         batch = LegacyBatch(self.segment.view(found.position, found.size))
+        batch.check_header()
         is_valid = batch.is_valid
         self._note_checksum(found, is_valid)
         yield LegacyBatchLine(found.position, batch, is_valid)
@@ -139,17 +140,24 @@ class _LogWalk:
                 self._note_gap(record.offset)
                 plain = Record(record.offset, record.timestamp, record.key, record.value, [])
                 shown = self.decode(plain) if self.options.show_records else None
-                with_metadata = not self.options.skip_record_metadata
-                yield LegacyRecordLine(batch.timestamp_type, record, shown, with_metadata)
+                yield LegacyRecordLine(batch.timestamp_type, record, shown, self._with_metadata)
 
-    def _record_line(self, batch: Batch, record: Record) -> RecordLine:
-        with_metadata = not self.options.skip_record_metadata
+    def _record_lines(self, batch: Batch, record: Record) -> Lines:
         if batch.is_control:
-            return RecordLine(
-                batch, record, show_control(record) if with_metadata else None, None, with_metadata
-            )
-        shown = self.decode(record) if self.options.show_records else None
-        return RecordLine(batch, record, None, shown, with_metadata)
+            control = show_control(record) if self._with_metadata else None
+            yield RecordLine(batch, record, control, None, self._with_metadata)
+            return
+        try:
+            shown = self.decode(record) if self.options.show_records else None
+        except DumpError:
+            # What is known of the record is told before the dump ends with it.
+            yield RecordLine(batch, record, None, None, self._with_metadata)
+            raise
+        yield RecordLine(batch, record, None, shown, self._with_metadata)
+
+    @property
+    def _with_metadata(self) -> bool:
+        return not self.options.skip_record_metadata
 
     def _note_checksum(self, found: FoundBatch, is_valid: bool) -> None:
         if not is_valid:

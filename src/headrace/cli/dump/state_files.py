@@ -80,7 +80,7 @@ def dump_producer_snapshot(dumped: DumpedFile, findings: Findings) -> Lines:
     try:
         entries = decode_snapshot(file.read_at(0, file.size), dumped.path)
     except CorruptSnapshot as error:
-        findings.broke(dumped.path, str(error))
+        findings.broke(dumped.path, str(error).removeprefix(dumped.path).strip())
         return
     for entry in entries:
         yield ProducerLine(entry)

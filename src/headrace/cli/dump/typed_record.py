@@ -18,9 +18,13 @@ class NotReadable(DumpError):
 
 def read_typed_record(value: bytes | None, table: dict[int, tuple[str, str]]) -> tuple[Message, int]:
     """The message in a record's value, and its version."""
-    if value is None:
-        raise NotReadable("it has no value")
+    value = value or b""
     frame, position = _short(value, 0, "frame version")
+    if frame == 0:
+        raise NotReadable(
+            "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview "
+            "release of KRaft in 2.8 to newer versions are not supported."
+        )
     if frame != _FRAME_VERSION:
         raise NotReadable(
             f"Could not deserialize metadata record due to unknown frame version {frame}"
@@ -29,7 +33,9 @@ def read_typed_record(value: bytes | None, table: dict[int, tuple[str, str]]) ->
     kind, position = _short(value, position, "type")
     version, position = _short(value, position, "version")
     if kind not in table:
-        raise NotReadable(f"Unknown metadata id {kind}")
+        raise NotReadable(
+            f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {kind}"
+        )
     module, name = table[kind]
     cls: type[Message] = getattr(import_module(f"headrace.protocol.disk_records.{module}"), name)
     try:

@@ -1,0 +1,30 @@
+"""The commands of `headrace`: its nouns are modules beside this one.
+
+A noun's module imports the command-line library and little else; its commands import what they need when
+they are run, so that `headrace --help` stays quick however many nouns there are.
+"""
+
+from typing import Annotated
+
+import typer
+
+from headrace import __version__
+from headrace.cli.log import log_app
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(log_app, name="log")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"headrace {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Event streaming that speaks Apache Kafka's protocol and keeps Apache Kafka's files."""
