@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 Bytes = NDArray[np.uint8]
 Longs = NDArray[np.int64]
+Words = NDArray[np.uint64]
 
 VARINT_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
@@ -61,3 +62,33 @@ def _read(data: Bytes, positions: Longs, bytes_max: int, mask: int) -> tuple[Lon
 
 def _unzigzag_small(raw: NDArray[np.int16]) -> Longs:
     return ((raw >> 1) ^ -(raw & 1)).astype(np.int64)
+
+
+def zigzag(values: Longs) -> Words:
+    """The values in the order 0, -1, 1, -2, …, so that small ones of either sign are short."""
+    return ((values << 1) ^ (values >> 63)).view(np.uint64)
+
+
+def sizes_of(raw: Words) -> Longs:
+    """How many bytes each zig-zag value takes."""
+    sizes = np.ones(raw.size, np.int64)
+    largest = int(raw.max()) if raw.size else 0
+    bound = _MORE
+    while bound <= largest:
+        sizes += raw >= bound
+        bound <<= 7
+    return sizes
+
+
+def write_varints(out: Bytes, positions: Longs, raw: Words) -> None:
+    """Write each zig-zag value at its position."""
+    while True:
+        more = raw >= _MORE
+        out[positions] = (raw & np.uint64(_SEVEN_BITS)).astype(np.uint8) | (more.view(np.uint8) << 7)
+        longer = np.count_nonzero(more)
+        if longer == 0:
+            return
+        if longer < raw.size:
+            positions, raw = positions[more], raw[more]
+        positions = positions + 1
+        raw = raw >> np.uint64(7)
