@@ -237,7 +237,7 @@ class Segment:
         try:
             return self._translate(offset)
         except CorruptIndex:
-            self.rebuild_indexes()
+            self._mend_indexes()
             return self._translate(offset)
 
     def read(
@@ -271,7 +271,7 @@ class Segment:
         try:
             return self._next_offset()
         except CorruptIndex:
-            self.rebuild_indexes()
+            self._mend_indexes()
             return self._next_offset()
 
     def upper_bound_offset(self, position: int, length: int) -> int | None:
@@ -284,7 +284,7 @@ class Segment:
         try:
             return self._find_timestamp(timestamp, start_offset)
         except CorruptIndex:
-            self.rebuild_indexes()
+            self._mend_indexes()
             return self._find_timestamp(timestamp, start_offset)
 
     @property
@@ -387,7 +387,7 @@ class Segment:
         return removed
 
     def rebuild_indexes(self) -> None:
-        """Write both indexes anew from the batches' headers."""
+        """Write both indexes anew from the batches' headers, up to the first that cannot be right."""
         writable = self._writable
         rebuild = self._begin_rebuild()
         try:
@@ -488,6 +488,12 @@ class Segment:
                 self._disk.remove(path)
 
     # Inside
+
+    def _mend_indexes(self) -> None:
+        """Write indexes anew that do not fit the log; CorruptLog if it is the log that is damaged."""
+        for _ in scan_headers(self.log, 0, self.size):
+            continue
+        self.rebuild_indexes()
 
     def _make_writable(self) -> None:
         self._max_timestamp, self._max_offset = self.max_timestamp

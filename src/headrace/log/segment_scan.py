@@ -25,6 +25,7 @@ WINDOW_BYTES_MIN: Final = 4096
 WINDOW_BYTES_MAX: Final = 65_536
 CHUNK_BYTES: Final = 256 * 1024
 LARGE_BATCHES_PER_CHUNK: Final = 4
+UNCHECKED_BUFFER_BYTES_MAX: Final = 16 * 1024 * 1024
 RELATIVE_OFFSET_MAX: Final = 2**31 - 1
 
 # Base offset, length, leader epoch, magic, CRC, last offset delta, max timestamp, producer id.
@@ -121,7 +122,10 @@ def scan_checked(file: File, base_offset: int, position: int, end: int) -> Itera
                 raise CorruptLog(file.path, position + at, "the checksum is wrong")
             last = offset + delta
             if offset != expected:
-                _require_order(file, position + at, following - at, offset, last, expected)
+                peeked = bytes(chunk[following : min(following + MAGIC_END, filled)])
+                if len(peeked) < MAGIC_END <= end - position - following:
+                    peeked = file.read_at(position + following, MAGIC_END)
+                _require_order(file, position + at, offset, last, expected, peeked)
             if delta < 0 or last - base_offset > RELATIVE_OFFSET_MAX:
                 raise CorruptLog(file.path, position + at, f"offsets {offset} to {last} are impossible")
             yield _tuple(
@@ -153,15 +157,33 @@ def _larger_chunk(file: File, chunk: memoryview, filled: int, position: int, end
             raise _not_a_batch(file, position, length, MAGIC)
         size = LOG_OVERHEAD + length
         if size <= end - position and filled == min(len(chunk), end - position):
+            if size > UNCHECKED_BUFFER_BYTES_MAX:
+                _require_checksum(file, chunk, position, position + size)
             return memoryview(bytearray(min(size * LARGE_BATCHES_PER_CHUNK, end - position)))
     raise CorruptLog(file.path, position, f"the last {end - position} bytes are part of a batch only")
 
 
-def _require_order(file: File, position: int, size: int, offset: int, last: int, expected: int) -> None:
+def _require_checksum(file: File, chunk: memoryview, start: int, end: int) -> None:
+    """Check a huge batch piece by piece, so that a damaged length never makes for a huge buffer."""
+    crc = _HEADER.unpack_from(chunk)[4]
+    found = 0
+    position = start + CHECKED_FROM
+    while position < end:
+        filled = file.read_into(position, chunk[: end - position])
+        if not filled:
+            break
+        found = crc32c(chunk[:filled], found)
+        position += filled
+    if found != crc:
+        raise CorruptLog(file.path, start, "the checksum is wrong")
+
+
+def _require_order(
+    file: File, position: int, offset: int, last: int, expected: int, following: bytes
+) -> None:
     """Offsets may skip but not go back. Of two that contradict each other, the one after a gap is wrong."""
     if offset < expected:
         raise CorruptLog(file.path, position, f"offset {offset} was expected to be {expected} or more")
-    following = file.read_at(position + size, MAGIC_END)
     if len(following) == MAGIC_END:
         next_offset, length, _, magic = _HEADER_LEGACY.unpack(following)
         if magic == MAGIC and length >= LENGTH_MIN and next_offset <= last:
@@ -187,9 +209,10 @@ def _impossible_header(file: File, position: int, length: int, magic: int) -> Co
 
 def _not_a_batch(file: File, position: int, length: int, magic: int) -> HeadraceError:
     """Tell old messages, which must not be thrown away, from damage."""
-    if magic in (0, 1) and length >= LENGTH_MIN_LEGACY:
-        message = file.read_at(position, LOG_OVERHEAD + length)
-        if len(message) == LOG_OVERHEAD + length:
+    size = LOG_OVERHEAD + length
+    if magic in (0, 1) and length >= LENGTH_MIN_LEGACY and size <= min(file.size, UNCHECKED_BUFFER_BYTES_MAX):
+        message = file.read_at(position, size)
+        if len(message) == size:
             (_, _, crc, _) = _HEADER_LEGACY.unpack_from(message)
             if zlib.crc32(message[LEGACY_CHECKED_FROM:]) == crc:
                 return UnsupportedMessageFormat(file.path, position, magic)

@@ -140,7 +140,7 @@ class MemoryDisk:
     def size(self, path: str) -> int:
         """Bytes in the file at `path`."""
         self._require_up()
-        return len(self._names.file(path).data)
+        return self._names.file(path).cached.size
 
     def modified_ms(self, path: str) -> int:
         """When the file was last written, by the disk's clock."""
@@ -150,7 +150,8 @@ class MemoryDisk:
     def read(self, path: str) -> bytes:
         """The whole of a file."""
         self._begin("read", path)
-        return bytes(self._names.file(path).data)
+        content = self._names.file(path).cached
+        return content.read(0, content.size)
 
     def replace(self, path: str, data: BytesLike) -> None:
         """Put `data` at `path` by way of a synced temporary file and a rename."""
@@ -254,7 +255,7 @@ class MemoryDisk:
     def durable(self, path: str) -> bytes | None:
         """What a crash that loses everything unsynced would leave at `path`; None if not even the name."""
         node = self._durable_names.find(path)
-        return bytes(node.durable) if isinstance(node, Inode) else None
+        return node.durable.read(0, node.durable.size) if isinstance(node, Inode) else None
 
     # Inside
 
@@ -322,17 +323,17 @@ class MemoryFile:
         self._generation = disk._generation
 
     def __repr__(self) -> str:
-        return f"MemoryFile({self.path!r}, size={len(self._inode.data)})"
+        return f"MemoryFile({self.path!r}, size={self._inode.cached.size})"
 
     @property
     def size(self) -> int:
         """Bytes in the file."""
         self._require_alive()
-        return len(self._inode.data)
+        return self._inode.cached.size
 
     def append(self, data: BytesLike) -> None:
         """Write all of `data` at the end, or nothing."""
-        self._write("append", len(self._inode.data), data)
+        self._write("append", self._inode.cached.size, data)
 
     def write_at(self, position: int, data: BytesLike) -> None:
         """Write all of `data` at `position`, growing the file with zeros if need be."""
@@ -342,7 +343,7 @@ class MemoryFile:
         self._require_alive()
         length = len(data)
         goes_down = self._disk._begin(kind, self.path, position, length)
-        self._disk._require_room(self.path, position + length - len(self._inode.data))
+        self._disk._require_room(self.path, position + length - self._inode.cached.written_size)
         if length:
             self._inode.write(position, bytes(data), self._disk.clock.now_ms())
         if goes_down:
@@ -352,7 +353,7 @@ class MemoryFile:
         """Up to `length` bytes from `position`; fewer only at the end of the file."""
         self._require_alive()
         self._disk._begin("read", self.path, position, length)
-        return bytes(self._inode.data[position : position + length])
+        return self._inode.cached.read(position, length)
 
     def read_into(self, position: int, buffer: bytearray | memoryview) -> int:
         """Fill `buffer` from `position`; returns the bytes read, fewer only at the end of the file."""
@@ -385,7 +386,8 @@ class MemoryFile:
         self._require_alive()
         fd = os.memfd_create(os.path.basename(self.path))
         try:
-            os.pwrite(fd, self._inode.data, 0)
+            content = self._inode.cached
+            os.pwrite(fd, content.read(0, content.size), 0)
             yield fd
         finally:
             os.close(fd)

@@ -6,36 +6,78 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
-from headrace.ports import Entropy
+from headrace.ports import BytesLike, Entropy
+
+
+class Content:
+    """Bytes of a file. Zeros at its end that a truncation grew are not kept: index files are mostly that."""
+
+    __slots__ = ("_bytes", "size")
+
+    def __init__(self, data: BytesLike = b"", size: int | None = None) -> None:
+        self._bytes = bytearray(data)
+        self.size = len(self._bytes) if size is None else size
+
+    def copy(self) -> "Content":
+        """The same bytes once more."""
+        return Content(self._bytes, self.size)
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`."""
+        length = min(length, max(0, self.size - position))
+        return bytes(self._bytes[position : position + length]).ljust(length, b"\0")
+
+    def write(self, position: int, data: bytes) -> None:
+        """Put bytes at `position`, with zeros before them if need be."""
+        if position > len(self._bytes):
+            self._bytes.extend(bytes(position - len(self._bytes)))
+        self._bytes[position : position + len(data)] = data
+        self.size = max(self.size, position + len(data))
+
+    def truncate(self, size: int) -> None:
+        """Cut, or grow with zeros."""
+        del self._bytes[size:]
+        self.size = size
+
+    def flip_bit(self, position: int, bit: int) -> None:
+        """Invert a bit."""
+        if not 0 <= position < self.size:
+            raise IndexError(f"position {position} lies outside the file's {self.size} bytes")
+        self.write(position, bytes([self.read(position, 1)[0] ^ 1 << bit]))
+
+    @property
+    def written_size(self) -> int:
+        """Where the zeros that nobody wrote begin."""
+        return len(self._bytes)
 
 
 class Inode:
     """A file's bytes as written, its bytes as synced, and the changes between the two in order."""
 
-    __slots__ = ("_pending", "data", "durable", "modified_ms")
+    __slots__ = ("_pending", "cached", "durable", "modified_ms")
 
     def __init__(self, now_ms: int) -> None:
-        self.data = bytearray()
-        self.durable = bytearray()
+        self.cached = Content()
+        self.durable = Content()
         self.modified_ms = now_ms
         self._pending: list[tuple[int, bytes | None]] = []
 
     def write(self, position: int, data: bytes, now_ms: int) -> None:
         """Put bytes into the cache."""
         self._pending.append((position, data))
-        _apply(self.data, position, data)
+        self.cached.write(position, data)
         self.modified_ms = now_ms
 
     def truncate(self, size: int, now_ms: int) -> None:
         """Cut or grow, in the cache."""
         self._pending.append((size, None))
-        _apply(self.data, size, None)
+        self.cached.truncate(size)
         self.modified_ms = now_ms
 
     def sync(self) -> None:
         """Bring everything to the medium."""
-        for position, data in self._pending:
-            _apply(self.durable, position, data)
+        for change in self._pending:
+            self._apply_durably(*change)
         self._pending.clear()
 
     def crash(self, loss: str, sector: int, entropy: Entropy) -> None:
@@ -47,20 +89,26 @@ class Inode:
         elif loss == "holes":
             self._keep_sectors(sector, entropy)
         self._pending.clear()
-        self.data = bytearray(self.durable)
+        self.cached = self.durable.copy()
 
     def flip_bit(self, position: int, bit: int) -> None:
         """Invert a bit wherever it is kept."""
-        self.data[position] ^= 1 << bit
-        if position < len(self.durable):
-            self.durable[position] ^= 1 << bit
+        self.cached.flip_bit(position, bit)
+        if position < self.durable.size:
+            self.durable.flip_bit(position, bit)
         self._pending = [_flipped(change, position, bit) for change in self._pending]
 
     def tear(self, size: int) -> None:
         """Cut the file, cache and medium alike."""
-        _apply(self.data, size, None)
-        self.durable = bytearray(self.data)
+        self.cached.truncate(size)
+        self.durable = self.cached.copy()
         self._pending.clear()
+
+    def _apply_durably(self, position: int, data: bytes | None) -> None:
+        if data is None:
+            self.durable.truncate(position)
+        else:
+            self.durable.write(position, data)
 
     def _keep_prefix(self, sector: int, entropy: Entropy) -> None:
         """Some of the changes reached the medium in order, the last of them in part."""
@@ -72,42 +120,27 @@ class Inode:
                 if data:
                     kept = (position + budget) // sector * sector - position
                     if kept > 0:
-                        _apply(self.durable, position, data[:kept])
+                        self.durable.write(position, data[:kept])
                 return
-            _apply(self.durable, position, data)
+            self._apply_durably(position, data)
             budget -= cost
 
     def _keep_sectors(self, sector: int, entropy: Entropy) -> None:
         """The size became durable, but of the written sectors only some did: the others are old, or zeros."""
         step = max(sector, 512)
-        target = self.data
-        before = self.durable
-        remains = bytearray(before[: len(target)]).ljust(len(target), b"\0")
-        for start in range(0, len(target), step):
+        self.durable.truncate(self.cached.size)
+        for start in range(0, self.cached.written_size, step):
             if entropy.random() < 0.5:
-                remains[start : start + step] = target[start : start + step]
-        self.durable = remains
-
-
-def _apply(content: bytearray, position: int, data: bytes | None) -> None:
-    if data is None:
-        if position < len(content):
-            del content[position:]
-        else:
-            content.extend(bytes(position - len(content)))
-        return
-    if position > len(content):
-        content.extend(bytes(position - len(content)))
-    content[position : position + len(data)] = data
+                self.durable.write(start, self.cached.read(start, step))
 
 
 def _flipped(change: tuple[int, bytes | None], position: int, bit: int) -> tuple[int, bytes | None]:
     start, data = change
     if data is None or not start <= position < start + len(data):
         return change
-    copy = bytearray(data)
-    copy[position - start] ^= 1 << bit
-    return start, bytes(copy)
+    copy = Content(data)
+    copy.flip_bit(position - start, bit)
+    return start, copy.read(0, copy.size)
 
 
 @dataclass(slots=True)
@@ -212,8 +245,8 @@ class Tree:
                 yield node
 
     def used_bytes(self) -> int:
-        """The size of all files together."""
-        return sum(len(inode.data) for inode in self.inodes())
+        """The room that all files take; zeros that were never written take none."""
+        return sum(inode.cached.written_size for inode in self.inodes())
 
     def copy(self) -> "Tree":
         """Directories of its own over the same files."""
