@@ -1,0 +1,110 @@
+"""A broker's keys at run time: what may change, and what holds in the end."""
+
+import pytest
+
+from headrace.config.dynamic import effective_node, usable, validate_broker_change
+from headrace.errors import ErrorCode, KafkaError
+from tests.support_config import node
+
+
+def refusal(
+    proposed: dict[str, str], *, per_broker: bool = True, static: dict[str, str] | None = None
+) -> str:
+    with pytest.raises(KafkaError) as caught:
+        validate_broker_change(node(static), {}, {}, proposed, per_broker=per_broker)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+    return str(caught.value)
+
+
+def test_this_broker_goes_before_the_cluster_that_before_the_file_that_before_the_default() -> None:
+    static = node({"message.max.bytes": "1", "max.connections": "1", "log.index.interval.bytes": "1"})
+    config = effective_node(
+        static,
+        {"message.max.bytes": "2", "max.connections": "2"},
+        {"message.max.bytes": "3"},
+    )
+    assert config["message.max.bytes"] == 3
+    assert config["max.connections"] == 2
+    assert config["log.index.interval.bytes"] == 1
+    assert config["log.preallocate"] is False
+    assert static["message.max.bytes"] == 1
+
+
+def test_a_unit_set_at_run_time_counts_more_than_a_finer_one_in_the_file() -> None:
+    config = effective_node(node({"log.roll.hours": "1"}), {"log.roll.ms": "5"}, {})
+    assert config.log_roll_ms == 5
+    assert "log.roll.hours" not in config.texts
+
+
+def test_a_stored_text_that_cannot_be_used_is_passed_over() -> None:
+    stored = {"max.connections": "many", "node.id": "9", "ssl.keystore.type": "PEM", "custom": "1"}
+    assert usable(stored, per_broker=True) == {"custom": "1"}
+    assert usable({"listeners": "PLAINTEXT://:1", "max.connections": "1"}, per_broker=False) == {
+        "max.connections": "1"
+    }
+    assert effective_node(node(), stored, stored)["max.connections"] == 2**31 - 1
+
+
+def test_an_assignment_interval_is_kept_within_its_bounds() -> None:
+    config = effective_node(node(), {"group.consumer.assignment.interval.ms": "99999"}, {})
+    assert config["group.consumer.assignment.interval.ms"] == 15_000
+
+
+@pytest.mark.parametrize(
+    ("proposed", "words"),
+    [
+        ({"node.id": "3", "log.dirs": "/x"}, "Cannot update these configs dynamically: [log.dirs, node.id]"),
+        (
+            {"ssl.keystore.password": "hunter2"},
+            "These security configs can be dynamically updated only per-listener using the listener prefix: "
+            "[ssl.keystore.password]",
+        ),
+        (
+            {"max.connections": "x"},
+            "Invalid value x for configuration max.connections: Not a number of type INT",
+        ),
+        (
+            {"log.retention.ms": "0"},
+            "requirement failed: log.retention.ms must be unlimited (-1) or, greater than or equal to 1",
+        ),
+        ({"num.io.threads": "100"}, "Invalid dynamic configuration"),
+        ({"num.io.threads": "3"}, "Invalid dynamic configuration"),
+        ({"listener.name.plaintext.max.connections": "0"}, "Invalid dynamic configuration"),
+        ({"log.local.retention.ms": "-1"}, "Invalid dynamic configuration"),
+        ({"log.local.retention.bytes": "5", "log.retention.bytes": "4"}, "Invalid dynamic configuration"),
+        ({"listeners": "CONTROLLER://:9093,OTHER://:1"}, "No security protocol defined for listener OTHER"),
+    ],
+)
+def test_a_change_that_cannot_be_is_refused_with_kafkas_words(proposed: dict[str, str], words: str) -> None:
+    refused = refusal(proposed)
+    assert refused.endswith(words)
+    assert "hunter2" not in refused
+
+
+def test_some_keys_belong_to_one_broker_only() -> None:
+    words = "Cannot update these configs at default cluster level, broker id must be specified: "
+    assert refusal({"listeners": "PLAINTEXT://:1"}, per_broker=False) == f"{words}[listeners]"
+    prefixed = "listener.name.plaintext.ssl.keystore.type"
+    assert refusal({prefixed: "PEM"}, per_broker=False) == f"{words}[{prefixed}]"
+
+
+def test_a_change_that_can_be_gives_the_new_configuration() -> None:
+    new = validate_broker_change(
+        node(), {"max.connections": "5"}, {}, {"num.io.threads": "16"}, per_broker=True
+    )
+    assert (new["num.io.threads"], new["max.connections"]) == (16, 5)
+    broker = {"max.connections": "7"}
+    kept = validate_broker_change(node(), {}, broker, {"max.connections": "9"}, per_broker=False)
+    assert kept["max.connections"] == 7
+
+
+def test_variables_of_a_change_are_resolved_first() -> None:
+    new = validate_broker_change(
+        node(),
+        {},
+        {},
+        {"max.connections": "${file:x}"},
+        per_broker=True,
+        resolve=lambda texts: {name: text.replace("${file:x}", "4") for name, text in texts.items()},
+    )
+    assert new["max.connections"] == 4
