@@ -178,6 +178,7 @@ def test_batches_can_be_handed_in_from_several_buffers_and_in_any_order() -> Non
     both = list(batches(first + second))
     backwards = [both[1], both[0]]
     assert read_columns(backwards)["offset"].to_pylist() == [3, 4, 5, 0, 1, 2]
+    assert read_columns(backwards, start_offset=1)["offset"].to_pylist() == [3, 4, 5, 1, 2]
     apart = [*batches(second), *batches(first)]
     assert read_columns(apart)["offset"].to_pylist() == [3, 4, 5, 0, 1, 2]
 

@@ -22,6 +22,7 @@ _IN_STEP_MIN: Final = 128
 _REGULAR_COUNT_MIN: Final = 32
 _REGULAR_SAMPLE: Final = 4
 _RUN_MIN: Final = 16
+_AHEAD_MIN: Final = 128
 _SHORT_RUNS_MAX: Final = 8
 
 
@@ -144,8 +145,11 @@ def _by_stride(source: BytesLike, data: Bytes, span: _Span, stop: int) -> Longs:
     ends = np.empty(count, np.int64)
     filled = 0
     short_runs = 0
+    # Looking further ahead only while runs are that long keeps the work in proportion to the records.
+    ahead = _AHEAD_MIN
     while filled < count:
-        run, size = _equal_run(source, data, position, stop, count - filled)
+        run, size = _equal_run(source, data, position, stop, min(ahead, count - filled))
+        ahead = ahead * 4 if run == ahead else _AHEAD_MIN
         if run >= _RUN_MIN:
             ends[filled : filled + run] = np.arange(position + size, position + size * run + 1, size)
         else:

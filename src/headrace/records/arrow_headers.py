@@ -21,7 +21,8 @@ HEADER: Final = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.bi
 HEADERS: Final = pa.list_(HEADER)
 
 _HEADER_SIZE_MIN: Final = 2
-_ROUND_MIN: Final = 8
+# A round costs as much as reading about this many headers one after the other.
+_ROUND_MIN: Final = 32
 
 
 @dataclass(slots=True)

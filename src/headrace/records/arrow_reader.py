@@ -29,9 +29,7 @@ class ColumnsTooLarge(HeadraceError):
     """Records that do not fit into one Arrow record batch of plain binary columns."""
 
 
-def schema(*, views: bool = False) -> pa.Schema:
-    """The columns a reader returns: those of Spark's Kafka source, timestamps being instants in UTC."""
-    binary = pa.binary_view() if views else pa.binary()
+def _schema(binary: pa.DataType) -> pa.Schema:
     return pa.schema(
         [
             pa.field("offset", pa.int64()),
@@ -42,6 +40,15 @@ def schema(*, views: bool = False) -> pa.Schema:
             pa.field("headers", HEADERS),
         ]
     )
+
+
+_PLAIN: Final = _schema(pa.binary())
+_VIEWS: Final = _schema(pa.binary_view())
+
+
+def schema(*, views: bool = False) -> pa.Schema:
+    """The columns a reader returns: those of Spark's Kafka source, timestamps being instants in UTC."""
+    return _VIEWS if views else _PLAIN
 
 
 def read_columns(
@@ -116,7 +123,7 @@ def _checked(found: Iterable[Batch]) -> Iterator[Batch]:
 def _columns(group: list[Payload], start_offset: int | None, views: bool) -> pa.RecordBatch:
     arena = lay_out(group)
     fields = read_fields(arena)
-    if start_offset is not None and arena.batches[0].base_offset < start_offset:
+    if start_offset is not None and any(batch.base_offset < start_offset for batch in arena.batches):
         fields = fields.keep(fields.offset >= start_offset)
     data = arena.data
     keys, values = _keys_and_values(data, fields, views)
