@@ -26,7 +26,7 @@ _IGNORED_FOLDERS = frozenset({".git", ".venv", ".cache", "__pycache__", "build",
 _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 _SLEEP = re.compile(r"\btime\.sl" + r"eep\(|\bfrom time import .*\bsl" + r"eep\b")
 # Kafka's own default log directories are under the temporary directory, and configuration names them.
-_MACHINE_PATH = re.compile(r"(?<![\w.*~])/(?:work|root|home)/|(?<![\w.*~])/t" + r"mp/(?!kafka-|kraft-)")
+_MACHINE_PATH = re.compile(r"(?<![\w.*~])/(?:work|root)/|(?<![\w.*~])/t" + r"mp/(?!kafka-|kraft-)")
 _REGISTRY = re.compile(
     r"pypi\.o" + r"rg|pythonhosted\.o" + r"rg|repo1?\.maven\.|maven\.google|registry\.npm|ghcr\.i" + r"o"
     r"|docker\.i" + r"o|crates\.i" + r"o|artifact" + r"ory",

@@ -207,7 +207,7 @@ def test_checkpoint_files_are_understood(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("content", ["", "0\n", "0\n2\n0 0\n", "1\n0\n", "0\n1\nzero 0\n", "0\n1\n1\n"])
+@pytest.mark.parametrize("content", ["x\n", "0\n2\n0 0\n", "1\n0\n", "0\n1\nzero 0\n", "0\n1\n1\n"])
 def test_a_bad_checkpoint_is_refused(content: str, tmp_path: Path) -> None:
     file = tmp_path / "leader-epoch-checkpoint"
     file.write_text(content)

@@ -6,6 +6,7 @@ from struct import Struct
 from headrace.cli.dump.dumped_file import DumpedFile
 from headrace.cli.dump.findings import Findings
 from headrace.cli.dump.line import DumpError, Fields, Lines, java_optional
+from headrace.log.checkpoints import CorruptCheckpoint, parse_checkpoint
 from headrace.log.producer_entry import ProducerEntry
 from headrace.log.producer_snapshot import CorruptSnapshot, decode_snapshot
 
@@ -14,7 +15,6 @@ _ABORTED_VERSION_MAX = 0
 _CHUNK_ENTRIES = 4096
 LEADER_EPOCHS_NAME = "leader-epoch-checkpoint"
 OFFSETS_SUFFIX = "-offset-checkpoint"
-_CHECKPOINT_VERSION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,29 +117,19 @@ def is_checkpoint(name: str) -> bool:
 def dump_checkpoint(dumped: DumpedFile) -> Lines:
     """Leader epochs with their first offsets, or partitions with an offset each."""
     file = dumped.open()
-    lines = file.read_at(0, file.size).decode("utf-8", "replace").splitlines()
+    parse = _leader_epoch if dumped.name == LEADER_EPOCHS_NAME else _partition_offset
     try:
-        version, count, rows = int(lines[0]), int(lines[1]), lines[2:]
-    except (IndexError, ValueError):
-        raise DumpError(
-            f"{dumped.path}: a checkpoint starts with its version and the count of its entries"
-        ) from None
-    if version != _CHECKPOINT_VERSION or count != len(rows):
-        raise DumpError(
-            f"{dumped.path}: version {version} with {len(rows)} entries where {count} are announced is no "
-            f"checkpoint of version {_CHECKPOINT_VERSION}"
-        )
-    for number, row in enumerate(rows, start=3):
-        yield _checkpoint_line(dumped, number, row.split())
+        yield from parse_checkpoint(dumped.path, file.read_at(0, file.size), parse)
+    except CorruptCheckpoint as error:
+        raise DumpError(f"{dumped.path}: {error.reason}") from error
 
 
-def _checkpoint_line(dumped: DumpedFile, number: int, words: list[str]) -> PlainLine:
-    try:
-        if dumped.name == LEADER_EPOCHS_NAME:
-            epoch, start = words
-            return PlainLine("leaderEpoch", {"epoch": int(epoch), "startOffset": int(start)})
-        topic, partition, offset = words
-        values: dict[str, int | str] = {"topic": topic, "partition": int(partition), "offset": int(offset)}
-        return PlainLine("partitionOffset", values)
-    except ValueError:
-        raise DumpError(f"{dumped.path}: line {number} is no entry: {' '.join(words)!r}") from None
+def _leader_epoch(row: str) -> PlainLine:
+    epoch, start = row.split()
+    return PlainLine("leaderEpoch", {"epoch": int(epoch), "startOffset": int(start)})
+
+
+def _partition_offset(row: str) -> PlainLine:
+    topic, partition, offset = row.split()
+    values: dict[str, int | str] = {"topic": topic, "partition": int(partition), "offset": int(offset)}
+    return PlainLine("partitionOffset", values)
