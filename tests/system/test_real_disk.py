@@ -165,6 +165,26 @@ def test_reads_and_syncs_off_the_loop_survive_evictions(tmp_path: Path) -> None:
     disk.close()
 
 
+def test_a_file_that_may_only_be_read_can_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "readable").write_bytes(b"content")
+    original = os.open
+
+    def refusing(path: str, flags: int, *mode: int) -> int:
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return original(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", refusing)
+    disk = RealDisk()
+    file = disk.open(str(tmp_path / "readable"))
+    buffer = bytearray(7)
+    assert file.read_at(0, 99) == b"content"
+    assert file.read_into(0, buffer) == 7
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.append(b"more")
+    disk.close()
+
+
 def test_an_unlinked_file_can_be_read_as_long_as_it_is_open(tmp_path: Path) -> None:
     disk = RealDisk()
     (file,) = open_files(disk, tmp_path, 1)

@@ -264,6 +264,7 @@ class Segment:
             max(0, min(end - place.position, limit)),
             LogPosition(place.base_offset, self.base_offset, place.position),
             place.size,
+            limit < place.size,
         )
 
     def next_offset(self) -> int:
@@ -382,8 +383,7 @@ class Segment:
             self.created_ms = now_ms
             self._first_timestamp = None
         self._unindexed_bytes = 0
-        if self._max_timestamp >= 0:
-            self._max_timestamp, self._max_offset = self._scan_max_timestamp()
+        self._max_timestamp, self._max_offset = self._scan_max_timestamp()
         return removed
 
     def rebuild_indexes(self) -> None:

@@ -21,18 +21,14 @@ class SegmentRead(NamedTuple):
     """A range of a segment's file: whole batches from the one that holds the offset asked for.
 
     Its end is where the limit fell, so the last batch may be cut. `start` is the base offset of the first
-    batch and its place; `first_batch_size` its full size."""
+    batch and its place, `first_batch_size` its full size; it is incomplete if the size limit cut it."""
 
     file: File
     position: int
     length: int
     start: LogPosition
     first_batch_size: int
-
-    @property
-    def first_batch_incomplete(self) -> bool:
-        """Whether not even the first batch fitted."""
-        return self.length < self.first_batch_size
+    first_batch_incomplete: bool
 
 
 class FoundTimestamp(NamedTuple):

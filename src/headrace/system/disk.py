@@ -165,7 +165,7 @@ class RealFile:
         # Another thread may lose the shared descriptor to an eviction between two instructions, and its
         # number may by then belong to another file. The lock is held for the duplication only.
         with self._disk._lock:
-            return os.dup(self._fd) if self._fd >= 0 else os.open(self.path, READ_WRITE)
+            return os.dup(self._fd) if self._fd >= 0 else _open(self.path)
 
     def _continue_in_copy(self, size: int) -> None:
         """Leave the inode to those who are sending from it and go on with a copy of its first bytes."""
@@ -336,7 +336,7 @@ class RealDisk:
     def _open_descriptor(self, path: str) -> int:
         while True:
             try:
-                return os.open(path, READ_WRITE)
+                return _open(path)
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open_files:
                     raise
@@ -367,6 +367,16 @@ class RealDisk:
         fd = file._fd
         file._fd = file._slot = -1
         os.close(fd)
+
+
+def _open(path: str) -> int:
+    """Open a file for reading and writing, or only for reading where no more is allowed."""
+    try:
+        return os.open(path, READ_WRITE)
+    except OSError as error:
+        if error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
+            raise
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _write_fully(fd: int, data: memoryview, position: int) -> None:
