@@ -1,12 +1,10 @@
 """Files that have been renamed `.deleted` and wait for their delay to pass before they are unlinked."""
 
 from collections import deque
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from headrace.log.health import DirectoryHealth
 from headrace.ports import Disk
-
-DELETED_SUFFIX: Final = ".deleted"
 
 
 class PendingDeletion(NamedTuple):

@@ -31,7 +31,7 @@ class Flushable(Protocol):
 class Flusher:
     """Group commit for one log."""
 
-    __slots__ = ("_ceiling", "_disk", "_health", "_log", "_running", "last_flush_ms")
+    __slots__ = ("_ceiling", "_disk", "_health", "_log", "_running", "_wanted", "last_flush_ms")
 
     def __init__(self, log: Flushable, disk: Disk, health: DirectoryHealth, now_ms: int) -> None:
         self._log = log
@@ -39,12 +39,14 @@ class Flusher:
         self._health = health
         self._running: asyncio.Task[None] | None = None
         self._ceiling: int | None = None
+        self._wanted = 0
         self.last_flush_ms = now_ms
 
     async def flush_to(self, offset: int, now_ms: int) -> None:
         """Return once everything below `offset` is durable (or has been truncated away meanwhile)."""
         self._health.check()
         while self._log.recovery_point < min(offset, self._log.log_end_offset):
+            self._wanted = max(self._wanted, offset)
             joined = self._running
             if joined is None:
                 self.last_flush_ms = now_ms
@@ -62,7 +64,7 @@ class Flusher:
             self._ceiling = offset
 
     async def _sync(self) -> None:
-        target = self._log.log_end_offset
+        target, self._wanted = min(self._wanted, self._log.log_end_offset), 0
         try:
             await self._disk.off_loop(self._log.unsynced(target))
         except OSError as error:

@@ -3,8 +3,8 @@
 A snapshot is read whole and trusted only if its checksum is right; a bad one is as good as none, since the
 log itself can be replayed."""
 
-from collections.abc import Iterable
 import struct
+from collections.abc import Iterable
 from struct import Struct
 
 import crc32c
@@ -12,7 +12,6 @@ import crc32c
 from headrace.errors import HeadraceError
 from headrace.log.producer_entry import ProducerEntry, RememberedBatch
 
-SNAPSHOT_SUFFIX = ".snapshot"
 VERSION = 1
 _PREFIX = Struct(">hI")
 _COUNT = Struct(">i")

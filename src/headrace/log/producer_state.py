@@ -15,17 +15,12 @@ from headrace.log.producer_entry import (
     ProducerEntry,
     VerificationEntry,
 )
-from headrace.log.producer_snapshot import (
-    SNAPSHOT_SUFFIX,
-    CorruptSnapshot,
-    decode_snapshot,
-    encode_snapshot,
-)
+from headrace.log.producer_snapshot import CorruptSnapshot, decode_snapshot, encode_snapshot
+from headrace.log.segment_files import DELETED_SUFFIX, snapshot_path
 from headrace.log.settings import ProducerStateSettings
 from headrace.ports import Disk, File
 
 LATE_TRANSACTION_BUFFER_MS = 5 * 60 * 1000
-OFFSET_DIGITS = 20
 
 
 class ProducerState:
@@ -185,7 +180,7 @@ class ProducerState:
     # Snapshots
 
     def snapshot_path(self, offset: int) -> str:
-        return f"{self.directory}/{offset:0{OFFSET_DIGITS}d}{SNAPSHOT_SUFFIX}"
+        return snapshot_path(self.directory, offset)
 
     def take_snapshot(self) -> File | None:
         """Write the state at `end_offset` unless that is done already; the caller syncs the file."""
@@ -215,7 +210,7 @@ class ProducerState:
             return None
         self.snapshot_offsets.remove(offset)
         path = self.snapshot_path(offset)
-        retired = f"{path}.deleted"
+        retired = path + DELETED_SUFFIX
         try:
             self._disk.rename(path, retired)
         except FileNotFoundError:
