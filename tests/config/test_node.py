@@ -236,6 +236,8 @@ def test_a_quota_callback_cannot_be_loaded() -> None:
 
 
 def test_secrets_are_not_in_a_nodes_representation() -> None:
-    config = node({"ssl.key.password": "hunter2"})
+    config = node({"ssl.key.password": "hunter2", "my.vault.token": "hunter2"})
+    assert "hunter2" not in str(config.loggable())
+    assert config.loggable()["node.id"] == "1"
     assert "hunter2" not in repr(config)
     assert "hunter2" not in repr(config["ssl.key.password"])

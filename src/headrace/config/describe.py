@@ -192,7 +192,7 @@ def _broker_entry(
         sensitive,
         synonyms,
         Kind.UNKNOWN if key is None else key.kind,
-        None if key is None else key.documentation,
+        BROKER_KEYS[name].documentation if name in BROKER_KEYS else None,
     )
 
 

@@ -38,7 +38,6 @@ _THREADS: Final = (
     "num.replica.fetchers",
     "num.recovery.threads.per.data.dir",
     "background.threads",
-    "log.cleaner.threads",
     "remote.log.reader.threads",
     "remote.log.manager.copier.thread.pool.size",
     "remote.log.manager.expiration.thread.pool.size",
@@ -111,9 +110,11 @@ def validate_broker_change(
     if new.texts != current.texts:
         try:
             check_reconfiguration(current, new)
-        except InvalidConfig:
-            # Kafka's answer has no more than this; the log can say why.
-            raise invalid_request("Invalid dynamic configuration") from None
+        except InvalidConfig as problem:
+            # Kafka puts the exception where the value belongs, and its clients may know these words.
+            told = f"org.apache.kafka.common.config.ConfigException: {problem.message}"
+            message = f"Invalid value {told} for configuration Invalid dynamic configuration"
+            raise invalid_request(message) from None
     return new
 
 
@@ -121,6 +122,11 @@ def check_reconfiguration(old: NodeConfig, new: NodeConfig) -> None:
     """Refuse a step from one configuration to another that a running node does not make."""
     for name in _THREADS:
         _check_thread_step(name, old.integer(name), new.integer(name))
+    _check_cleaner_threads(old.integer("log.cleaner.threads"), new.integer("log.cleaner.threads"))
+    if new["metric.reporters"] not in (old["metric.reporters"], BROKER_KEYS["metric.reporters"].default):
+        # The class named in Kafka's answer is the one that would load the reporters.
+        where = "failed with class class kafka.server.DynamicMetricsReporters"
+        raise InvalidConfig(f"Validation of dynamic config update of Set(metric.reporters) {where}")
     for name in ("max.connections", "max.connection.creation.rate"):
         for endpoint in new.listeners:
             value = new.for_listener(endpoint.name)[name]
@@ -189,6 +195,19 @@ def _check_thread_step(name: str, old: int, new: int) -> None:
         raise InvalidConfig(f"{problem} not be greater than double the current value {old}", key=name)
 
 
+def _check_cleaner_threads(old: int, new: int) -> None:
+    if new < 1:
+        raise InvalidConfig("Log cleaner threads should be at least 1")
+    if new < old // 2:
+        raise InvalidConfig(
+            f"Log cleaner threads cannot be reduced to less than half the current value {old}"
+        )
+    if new > old * 2:
+        raise InvalidConfig(
+            f"Log cleaner threads cannot be increased to more than double the current value {old}"
+        )
+
+
 def _check_local_retention(new: NodeConfig) -> None:
     bounds = (
         ("log.local.retention.ms", "log.retention.ms", new.log_retention_ms),
@@ -214,5 +233,7 @@ def _check_listener_step(old: NodeConfig, new: NodeConfig) -> None:
         raise InvalidConfig(message, key="listeners")
     for endpoint in old.listeners:
         if endpoint.name in names and old.protocols[endpoint.name] != new.protocols[endpoint.name]:
-            message = f"Security protocol cannot be updated for existing listener {endpoint.name}"
+            message = (
+                f"Security protocol cannot be updated for existing listener ListenerName({endpoint.name})"
+            )
             raise InvalidConfig(message, key="listener.security.protocol.map")

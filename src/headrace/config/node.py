@@ -18,7 +18,7 @@ from headrace.config.listeners import (
 )
 from headrace.config.refusals import InvalidConfig
 from headrace.config.synonyms import GROUP_SYNONYMS, TOPIC_SYNONYMS, listener_base_name
-from headrace.config.values import ConfigValue
+from headrace.config.values import HIDDEN, ConfigValue
 
 T = TypeVar("T")
 
@@ -44,6 +44,14 @@ class NodeConfig:
 
     def __repr__(self) -> str:
         return f"NodeConfig(node.id={self['node.id']}, process.roles={self['process.roles']})"
+
+    def loggable(self) -> dict[str, str]:
+        """What is set, for a log: secrets, and keys that nobody knows and may hold one, are hidden."""
+        keys = {name: broker_key(name) for name in self.texts}
+        return {
+            name: HIDDEN if (key := keys[name]) is None or key.sensitive else text
+            for name, text in self.texts.items()
+        }
 
     def is_set(self, name: str) -> bool:
         """Whether the properties set a key, be it to its default."""

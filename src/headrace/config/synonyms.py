@@ -1,6 +1,5 @@
 """Keys that mean the same: a topic's or group's key and the broker's, and a broker's key in other units."""
 
-import re
 from typing import Final, NamedTuple
 
 
@@ -78,7 +77,9 @@ _SAME_IN_OTHER_UNITS = (
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-_FLUSH = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+_SAME = {name: group for group in _SAME_IN_OTHER_UNITS for name in group}
+# The other way round it does not hold: the scheduler's interval is a setting of its own.
+_SAME["log.flush.interval.ms"] = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 _PER_MECHANISM = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
@@ -90,18 +91,16 @@ _PER_MECHANISM = (
 
 def listener_base_name(name: str) -> str | None:
     """What follows `listener.name.<listener>.` in a key, or None if it has no such prefix."""
-    match = re.fullmatch(r"listener\.name\.[^.]*\.(.*)", name)
-    return match[1] if match else None
+    if not name.startswith("listener.name."):
+        return None
+    _, separator, base = name.removeprefix("listener.name.").partition(".")
+    return base if separator else None
 
 
 def broker_synonyms(name: str, *, listener_overrides: bool = True) -> tuple[str, ...]:
     """The broker's keys that set the same thing, the one that counts first before the others."""
-    for group in _SAME_IN_OTHER_UNITS:
-        if name in group:
-            return group
-    if name == _FLUSH[0]:
-        # The other way round it does not hold: the scheduler's interval is a setting of its own.
-        return _FLUSH
+    if name in _SAME:
+        return _SAME[name]
     base = listener_base_name(name) if listener_overrides else None
     if base is None:
         return (name,)
