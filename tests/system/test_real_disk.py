@@ -51,13 +51,13 @@ def test_a_file_in_use_keeps_its_descriptor(tmp_path: Path, monkeypatch: pytest.
     busy, *others = open_files(disk, tmp_path, 12)
     busy.append(b"x")
     opened: list[str] = []
-    original = RealDisk._open_descriptor
+    original = disk_module._open
 
-    def noted(disk: RealDisk, path: str) -> int:
+    def noted(path: str) -> int:
         opened.append(path)
-        return original(disk, path)
+        return original(path)
 
-    monkeypatch.setattr(RealDisk, "_open_descriptor", noted)
+    monkeypatch.setattr(disk_module, "_open", noted)
     for other in others:
         busy.append(b"x")
         other.append(b"y")
@@ -91,6 +91,14 @@ for turn in range(2):
     for n, file in enumerate(files):
         file.append(b"%d," % n)
 assert all(file.read_at(0, 99) == b"%d,%d," % (n, n) for n, file in enumerate(files))
+for n in range(100):
+    files[n].append(b"!")
+    with files[n].pin():
+        pass
+    assert len(disk.list_directory("{tmp_path}")) >= 2000
+    disk.replace("{tmp_path}/checkpoint", b"x" * 20_000)
+    assert len(disk.read("{tmp_path}/checkpoint")) == 20_000
+    files[-n].sync()
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 

@@ -11,6 +11,8 @@ from headrace.types import TopicId
 FILE_NAME: Final = "partition.metadata"
 VERSION: Final = 0
 _NO_ID: Final = UUID(int=0)
+_USUAL_START: Final = b"version: 0\ntopic_id: "
+_USUAL_LENGTH: Final = len(_USUAL_START) + 22
 
 
 def encode_id(topic_id: UUID) -> str:
@@ -34,7 +36,7 @@ def read_topic_id(disk: Disk, directory: str) -> TopicId | None:
     except FileNotFoundError:
         return None
     try:
-        return _parse(content.decode())
+        return _parse_usual(content) or _parse(content.decode())
     except ValueError as error:
         raise CorruptCheckpoint(path, str(error)) from error
 
@@ -43,6 +45,14 @@ def write_topic_id(disk: Disk, directory: str, topic_id: TopicId) -> None:
     """Tie a partition's directory to a topic id; durable on return."""
     content = f"version: {VERSION}\ntopic_id: {encode_id(topic_id)}"
     disk.replace(f"{directory}/{FILE_NAME}", content.encode())
+
+
+def _parse_usual(content: bytes) -> TopicId | None:
+    """What Kafka and Headrace write, without ado: a broker reads one for each of its partitions."""
+    if len(content) != _USUAL_LENGTH or not content.startswith(_USUAL_START):
+        return None
+    topic_id = UUID(bytes=urlsafe_b64decode(content[len(_USUAL_START) :] + b"=="))
+    return None if topic_id == _NO_ID else topic_id
 
 
 def _parse(content: str) -> TopicId:

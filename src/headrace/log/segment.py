@@ -15,10 +15,10 @@ from headrace.log.log_errors import CorruptLog
 from headrace.log.log_position import LogPosition
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.segment_files import (
-    index_path,
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     log_path,
-    time_index_path,
-    transaction_index_path,
 )
 from headrace.log.segment_results import BatchPlace, FoundTimestamp, ObserveBatch, Recovered, SegmentRead
 from headrace.log.segment_scan import BatchHeader, scan_checked, scan_headers
@@ -83,18 +83,13 @@ class Segment:
         suffix: str = "",
     ) -> None:
         max_bytes = settings.segment_index_bytes
+        stem = f"{directory}/{base_offset:020d}"
         self._disk = disk
         self.log = log
         self.base_offset = base_offset
-        self.offset_index = OffsetIndex(
-            disk, index_path(directory, base_offset, suffix), base_offset, max_bytes
-        )
-        self.time_index = TimeIndex(
-            disk, time_index_path(directory, base_offset, suffix), base_offset, max_bytes
-        )
-        self.transaction_index = TransactionIndex(
-            disk, transaction_index_path(directory, base_offset, suffix), base_offset
-        )
+        self.offset_index = OffsetIndex(disk, stem + INDEX_SUFFIX + suffix, base_offset, max_bytes)
+        self.time_index = TimeIndex(disk, stem + TIME_INDEX_SUFFIX + suffix, base_offset, max_bytes)
+        self.transaction_index = TransactionIndex(disk, stem + TRANSACTION_INDEX_SUFFIX + suffix, base_offset)
         self.index_interval_bytes = settings.index_interval_bytes
         self.jitter_ms = jitter_ms
         self.created_ms = now_ms

@@ -25,6 +25,7 @@ READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 NEW_FILE_MODE = 0o644
 DESCRIPTORS_MIN = 16
 DESCRIPTORS_MAX = 65_536
+SMALL_FILE_BYTES = 8192
 COPY_CHUNK_BYTES = 64 * 1024 * 1024
 THREADS = 4
 
@@ -162,6 +163,9 @@ class RealFile:
         return self._fd
 
     def _private_descriptor(self) -> int:
+        return self._disk._with_room(self._duplicate)
+
+    def _duplicate(self) -> int:
         # Another thread may lose the shared descriptor to an eviction between two instructions, and its
         # number may by then belong to another file. The lock is held for the duplication only.
         with self._disk._lock:
@@ -196,7 +200,8 @@ class _Pin:
         self._fd = -1
 
     def __enter__(self) -> int:
-        self._fd = os.dup(self._file._descriptor())
+        file = self._file
+        self._fd = file._disk._with_room(lambda: os.dup(file._descriptor()))
         # The set belongs to the inode: after a truncation the file goes on in a copy with a set of its own.
         if self._file._pins is None:
             self._file._pins = set()
@@ -219,6 +224,7 @@ class RealDisk:
         self._open_files: list[RealFile] = []
         self._hand = 0
         self._lock = threading.Lock()
+        self._thread = threading.get_ident()
         self._threads: ThreadPoolExecutor | None = None
 
     @property
@@ -233,7 +239,8 @@ class RealDisk:
         except FileNotFoundError:
             if not create:
                 raise
-        os.close(os.open(path, READ_WRITE | os.O_CREAT | os.O_EXCL, NEW_FILE_MODE))
+        flags = READ_WRITE | os.O_CREAT | os.O_EXCL
+        os.close(self._with_room(lambda: os.open(path, flags, NEW_FILE_MODE)))
         return RealFile(self, path, 0)
 
     def exists(self, path: str) -> bool:
@@ -242,7 +249,7 @@ class RealDisk:
 
     def list_directory(self, path: str) -> list[str]:
         """Names in a directory, sorted."""
-        return sorted(os.listdir(path))
+        return sorted(self._with_room(lambda: os.listdir(path)))
 
     def is_directory(self, path: str) -> bool:
         """Whether `path` is a directory."""
@@ -262,13 +269,24 @@ class RealDisk:
 
     def read(self, path: str) -> bytes:
         """The whole of a small file."""
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        fd = self._with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        try:
+            data = os.read(fd, SMALL_FILE_BYTES)
+            if len(data) < SMALL_FILE_BYTES:
+                return data
+            pieces = [data]
+            while data:
+                data = os.read(fd, COPY_CHUNK_BYTES)
+                pieces.append(data)
+            return b"".join(pieces)
+        finally:
+            os.close(fd)
 
     def replace(self, path: str, data: BytesLike) -> None:
         """Put `data` at `path`: the old content or the new one after a crash, never a mixture."""
         temporary = path + ".tmp"
-        fd = os.open(temporary, READ_WRITE | os.O_CREAT | os.O_TRUNC, NEW_FILE_MODE)
+        flags = READ_WRITE | os.O_CREAT | os.O_TRUNC
+        fd = self._with_room(lambda: os.open(temporary, flags, NEW_FILE_MODE))
         try:
             _write_fully(fd, memoryview(data), 0)
             os.fsync(fd)
@@ -291,7 +309,7 @@ class RealDisk:
 
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in a directory durable."""
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        fd = self._with_room(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         try:
             os.fsync(fd)
         finally:
@@ -318,8 +336,8 @@ class RealDisk:
 
     def _admit(self, file: RealFile) -> int:
         """Open `file`, in place of one that has not been used for a while if there are too many."""
+        fd = self._with_room(lambda: _open(file.path))
         with self._lock:
-            fd = self._open_descriptor(file.path)
             files = self._open_files
             if len(files) < self._limit:
                 slot = len(files)
@@ -333,14 +351,19 @@ class RealDisk:
             file._recent = False
             return fd
 
-    def _open_descriptor(self, path: str) -> int:
+    def _with_room(self, call: Callable[[], T]) -> T:
+        """Make a call that needs a descriptor, closing files that can spare theirs if there is none left."""
         while True:
             try:
-                return _open(path)
+                return call()
             except OSError as error:
                 if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._open_files:
                     raise
-                self._forget(self._open_files[self._victim()])
+                # A file may be between looking up its descriptor and using it, unless this is its own thread.
+                if threading.get_ident() != self._thread:
+                    raise
+                with self._lock:
+                    self._forget(self._open_files[self._victim()])
 
     def _victim(self) -> int:
         """The clock algorithm: pass over files used again since the hand came by, take the first other."""
