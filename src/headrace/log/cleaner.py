@@ -83,7 +83,7 @@ class CleaningRound:
         plan = self._plan
         start = plan.first_dirty_offset
         transactions = CleanedTransactions(each for each in self._aborted if each.last_offset >= start)
-        bounds = [segment.base_offset for segment in plan.segments[1:]] + [plan.end_offset]
+        bounds = [*(segment.base_offset for segment in plan.segments), plan.end_offset][1:]
         for segment, following in zip(plan.segments, bounds, strict=True):
             if following > start:
                 if not self._map_segment(segment, transactions):
