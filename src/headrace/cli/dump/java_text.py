@@ -1,10 +1,11 @@
-"""Text as a Java program prints it: strings from doubtful UTF-8, numbers with fractions, compact JSON."""
+"""Text as a Java program prints it: strings from doubtful UTF-8, and compact JSON."""
 
 import json
 import math
 import re
 
 from headrace.cli.dump.line import Json
+from headrace.config.values import java_double
 
 _SMALL_ESCAPE = re.compile(r"\\u00([0-9a-f]{2})")
 # Java takes an encoded surrogate for one bad piece, Python for one per byte.
@@ -18,20 +19,6 @@ def java_utf8(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return _ENCODED_SURROGATE.sub(_REPLACEMENT, data).decode("utf-8", "replace")
-
-
-def java_double(value: float) -> str:
-    """A number as `Double.toString` spells it."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    if value == 0 or 1e-3 <= abs(value) < 1e7:
-        return _plain(value)
-    mantissa, _, exponent = f"{value!r}".partition("e")
-    if not exponent:
-        mantissa, _, exponent = _scientific(value)
-    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
 
 
 def java_json(value: Json) -> str:
@@ -54,19 +41,3 @@ def _quoted(text: str) -> str:
     return (
         _SMALL_ESCAPE.sub(lambda found: f"\\u00{found[1].upper()}", escaped) if "\\u" in escaped else escaped
     )
-
-
-def _plain(value: float) -> str:
-    text = repr(value)
-    if "e" not in text:
-        return text
-    digits, _, exponent = text.partition("e")
-    return f"{value:.{len(digits.replace('.', '').lstrip('-')) - 1 - int(exponent)}f}"
-
-
-def _scientific(value: float) -> tuple[str, str, str]:
-    """The shortest digits of a number moved to one digit before the point."""
-    digits = repr(abs(value)).replace(".", "").strip("0") if value else "0"
-    exponent = math.floor(math.log10(abs(value)))
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}", "e", str(exponent)
