@@ -5,15 +5,28 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
 from typing import ParamSpec
 
+from headrace.log.health import DirectoryHealth
+from headrace.log.loader import OpenRequest, open_partition
+from headrace.log.log_reads import Isolation
+from headrace.log.partition_log import LogSurroundings, PartitionLog
+from headrace.log.settings import LogSettings, ProducerStateSettings
+from headrace.ports import Disk
 from headrace.records.batch import Batch, batches
 from headrace.records.builder import NewRecord, build_batch
 from headrace.records.compression import Compression
 from headrace.records.control import ControlType, build_end_transaction_marker
 from headrace.records.reader import Record, read_records
+from headrace.testing.entropy import SeededEntropy
+from headrace.types import TopicPartition
 
 P = ParamSpec("P")
 NOW_MS = 1_700_000_000_000
 LEADER_EPOCH = 3
+LOGS = "/logs"
+PARTITION = TopicPartition("topic", 0)
+DIRECTORY = f"{LOGS}/{PARTITION}"
+SMALL = LogSettings(segment_bytes=2_000, segment_index_bytes=400, index_interval_bytes=100)
+UNVERIFIED = ProducerStateSettings(transaction_verification_enabled=False)
 
 
 def on_loop(scenario: Callable[P, Coroutine[None, None, None]]) -> Callable[P, None]:
@@ -106,3 +119,47 @@ def only_batch(data: bytes | bytearray) -> Batch:
 def records_in(data: bytes) -> list[Record]:
     """Every data record in a stretch of log."""
     return [record for batch in batches(data) if not batch.is_control for record in read_records(batch)]
+
+
+def open_log(
+    disk: Disk,
+    settings: LogSettings = SMALL,
+    *,
+    clean: bool = False,
+    log_start: int = 0,
+    recovery_point: int = 0,
+    producers: ProducerStateSettings = UNVERIFIED,
+    health: DirectoryHealth | None = None,
+    now_ms: int = NOW_MS,
+) -> PartitionLog:
+    """The log of the one partition that most tests have."""
+    surroundings = LogSurroundings(disk, SeededEntropy(), health or DirectoryHealth(LOGS))
+    request = OpenRequest(
+        DIRECTORY, PARTITION, settings, producers, log_start, recovery_point, stopped_cleanly=clean
+    )
+    return open_partition(surroundings, request, now_ms)
+
+
+def fill(log: PartitionLog, appends: int, records: int = 3) -> None:
+    """Append as leader and let everything be replicated."""
+    for _ in range(appends):
+        log.append_as_leader(plain_batch(records), LEADER_EPOCH, NOW_MS)
+    log.advance_high_watermark(log.log_end_offset)
+
+
+def content(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> bytes:
+    """Every byte from the log's start up to the bound of an isolation."""
+    offset, found = log.log_start_offset, []
+    while True:
+        records = log.read(offset, 1_000, isolation).records
+        if records is None:
+            return b"".join(found)
+        data = records.read()
+        whole = list(batches(data))
+        found.append(data[: whole[-1].position + whole[-1].size])
+        offset = whole[-1].next_offset
+
+
+def offsets_in(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> list[int]:
+    """The offsets of all data records up to the bound of an isolation."""
+    return [record.offset for record in records_in(content(log, isolation))]
