@@ -10,13 +10,15 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, SafeUUID
 
+from headrace.ports import BytesLike
+from headrace.protocol.decode_shapes import Guess, is_guessable, is_numeric
 from headrace.protocol.fields import Fresh
 from headrace.protocol.message import Message
 from headrace.protocol.schema import (
-    FIXED_SIZES,
     STRING_BYTES_MAX,
     FieldLayout,
     Layout,
+    element_of,
     is_flexible,
     layout_of,
     size_min,
@@ -50,6 +52,24 @@ def uuid_of(spelt: bytes) -> UUID:
     _set_int(made, int.from_bytes(spelt, "big"))
     _set_safe(made, _UNKNOWN_SAFETY)
     return made
+
+
+def read_unknown_tags(message: Message, buffer: BytesLike, position: int, count: int, end: int) -> int:
+    """Reads the tagged fields of a structure that has none of its own; returns the position after them."""
+    if count > 127:
+        count, position = read_unsigned_varint(buffer, position - 1)
+    if count * 2 > end - position:
+        raise BadInput
+    unknown: dict[int, bytes] = {}
+    for _ in range(count):
+        tag, position = read_unsigned_varint(buffer, position)
+        size, position = read_unsigned_varint(buffer, position)
+        if position + size > end or tag in unknown:
+            raise BadInput
+        unknown[tag] = bytes(buffer[position : position + size])
+        position += size
+    message.unknown_tags = tuple(unknown.items())
+    return position
 
 
 def compile_decoder(cls: type[Message], version: int, in_place: bool) -> Callable[..., tuple[Any, int]]:
@@ -87,12 +107,14 @@ class _DecoderWriter:
             "new": _new,
             "varint": read_unsigned_varint,
             "uuid": uuid_of,
+            "unknown_tags": read_unknown_tags,
             "BadInput": BadInput,
             "unpack_from": struct.unpack_from,
         }
         self.pending: list[tuple[str, str]] = []
         self.afterwards: list[str] = []
         self.array: tuple[str, str, str, int] | None = None
+        self.counts: list[str] = []
         self.tag_functions: list[tuple[str, Layout]] = []
 
     def prologue(self) -> None:
@@ -141,36 +163,58 @@ class _DecoderWriter:
         functions: list[Any] = [refuse] * bias
         functions += [struct.Struct(f">{size}{code}{codes}").unpack_from for size in range(FUSED_COUNT_LIMIT)]
         table = self.source.table(f"arrays_{code}_{codes.replace('?', 'o')}_{bias}", functions)
-        with self.source.block(f"if {count} < {len(functions)}:"):
+        word = "if"
+        if codes == "B":
+            with self.source.block(f"if {count} == {bias}:"):
+                self.source.add(f"{target} = []; {targets[0]} = b[p]; p += 1")
+            word = "elif"
+        with self.source.block(f"{word} {count} < {len(functions)}:"):
             self.source.add(f"*{target}, {''.join(name + ', ' for name in targets)} = {table}[{count}](b, p)")
             self.source.add(f"p += {width} * {count} + {rest - width * bias}")
         with self.source.block("else:"):
-            self._long_array(code, width, f"{count} - {bias}" if bias else count, target)
+            self._long_array(code, width, count, bias, target)
             if codes:
                 self._unpack(codes, targets)
 
-    def _long_array(self, code: str, width: int, count: str, target: str) -> None:
-        self.source.add(f"c = {count}")
-        with self.source.block(f"if {width} * c > end - p:"):
+    def _long_array(self, code: str, width: int, count: str, bias: int, target: str) -> None:
+        if bias:
+            self._continue_varint(count)
+            self.source.add(f"c = {count} - 1")
+        else:
+            self.source.add(f"c = {count}")
+        with self.source.block(f"if c < 0 or {width} * c > end - p:"):
             self.source.add("raise BadInput")
         self.source.add(f"{target} = list(unpack_from(f'>{{c}}{code}', b, p))")
         self.source.add(f"p += {width} * c")
+
+    def _continue_varint(self, name: str) -> None:
+        """Reads the whole of a varint if its first byte in `name` is not all of it."""
+        with self.source.block(f"if {name} > 127:"):
+            self.source.add(f"{name}, p = varint(b, p - 1)")
 
     # Structures and fields.
 
     def structure(self, layout: Layout, name: str) -> None:
         """Reads a structure into a new object called `name`; what is pending at the end is left pending."""
+        self._start(layout, name)
+        self._contents(layout, name)
+
+    def _start(self, layout: Layout, name: str) -> None:
         self.source.add(f"{name} = new({self.source.constant(layout.cls.__name__ + '_', layout.cls)})")
         for field in (*layout.absent, *layout.tagged):
             self._set_default(field, f"{name}.{field.name}")
         self.source.add(f"{name}.unknown_tags = ()")
+
+    def _contents(self, layout: Layout, name: str) -> None:
         for field in layout.present:
             self._field(field, layout, f"{name}.{field.name}")
         if layout.is_flexible:
             count = self.source.fresh("t")
             self.flush("B", count)
-            function = self.source.fresh("tags")
-            self.tag_functions.append((function, layout))
+            function = "unknown_tags"
+            if layout.tags:
+                function = self.source.fresh("tags")
+                self.tag_functions.append((function, layout))
             with self.source.block(f"if {count}:"):
                 self.source.add(f"p = {function}({name}, b, p, {count}, end)")
 
@@ -235,8 +279,7 @@ class _DecoderWriter:
         """Reads a length or count as it is spelt: one above the real one if compact."""
         if field.is_compact:
             self.flush("B", name)
-            with self.source.block(f"if {name} > 127:"):
-                self.source.add(f"{name}, p = varint(b, p - 1)")
+            self._continue_varint(name)
         else:
             self.flush("h" if field.kind == "string" and not field.is_array else "i", name)
 
@@ -244,18 +287,18 @@ class _DecoderWriter:
         name = self.source.fresh("n")
         self._length(field, name)
         bias = 1 if field.is_compact else 0
-        highest = f" <= {STRING_BYTES_MAX + 1}" if field.kind == "string" and field.is_compact else ""
-        lowest = f"{bias} <= {name}{highest}" if highest else f"{name} >= {bias}"
-        null = f"{name} == {bias - 1}"
+        if field.kind == "string" and field.is_compact:
+            with self.source.block(f"if {name} > {STRING_BYTES_MAX + 1}:"):
+                self.source.add("raise BadInput")
         if field.is_nullable:
-            with self.source.block(f"if {null}:"):
-                self.source.add(f"{target} = None")
-            with self.source.block(f"elif {lowest}:"):
+            with self.source.block(f"if {name} >= {bias}:"):
                 self._slice(field, target, name, bias)
+            with self.source.block(f"elif {name} == {bias - 1}:"):
+                self.source.add(f"{target} = None")
             with self.source.block("else:"):
                 self.source.add("raise BadInput")
         else:
-            with self.source.block(f"if not {lowest}:" if highest else f"if {name} < {bias}:"):
+            with self.source.block(f"if {name} < {bias}:"):
                 self.source.add("raise BadInput")
             self._slice(field, target, name, bias)
 
@@ -273,11 +316,16 @@ class _DecoderWriter:
 
     def _array(self, field: FieldLayout, layout: Layout, target: str) -> None:
         count = self.source.fresh("n")
-        self._length(field, count)
+        self.counts.append(count)
         bias = 1 if field.is_compact else 0
         if not field.is_nullable:
+            if is_numeric(field) and field.is_compact:
+                self.flush("B", count)
+            else:
+                self._length(field, count)
             self._elements(field, layout, target, count, bias)
             return
+        self._length(field, count)
         with self.source.block(f"if {count} == {bias - 1}:"):
             self.source.add(f"{target} = None")
         with self.source.block("else:"):
@@ -286,10 +334,10 @@ class _DecoderWriter:
 
     def _elements(self, field: FieldLayout, layout: Layout, target: str, count: str, bias: int) -> None:
         code = field.element_code
-        if not field.is_compact or (code is None or code == "16s"):
+        if not field.is_compact or not is_numeric(field):
             with self.source.block(f"if {count} < {bias}:"):
                 self.source.add("raise BadInput")
-        if code and code != "16s":
+        if code and is_numeric(field):
             self.array = (code, count, target, bias)
             return
         if bias:
@@ -301,10 +349,29 @@ class _DecoderWriter:
             return
         items, item = self.source.fresh("a"), self.source.fresh("i")
         self.source.add(f"{target} = {items} = []")
+        inner = layout_of(field.structure, layout.version, layout.is_flexible) if field.structure else None
+        guess = Guess(self.source, inner) if inner and is_guessable(inner) else None
+        if guess:
+            guess.prepare()
         with self.source.block(f"for _ in range({count}):"):
-            self._element(field, layout, item)
+            if inner and guess:
+                self._guessed_element(inner, guess, item)
+            elif inner:
+                self.structure(inner, item)
+            else:
+                self._length_prefixed(element_of(field), item)
             self.flush()
             self.source.add(f"{items}.append({item})")
+
+    def _guessed_element(self, layout: Layout, guess: Guess, item: str) -> None:
+        self._start(layout, item)
+        with self.source.block(f"if {guess.is_wrong()}:"):
+            first = len(self.counts)
+            self._contents(layout, item)
+            self.flush()
+            guess.learn(self.counts[first:])
+        with self.source.block("else:"):
+            guess.take(item)
 
     def _check_count(self, field: FieldLayout, layout: Layout, count: str) -> None:
         if field.structure:
@@ -313,23 +380,6 @@ class _DecoderWriter:
             smallest = value_size_min(field.kind, field.is_compact)
         with self.source.block(f"if {count} * {smallest} > end - p:"):
             self.source.add("raise BadInput")
-
-    def _element(self, field: FieldLayout, layout: Layout, item: str) -> None:
-        if field.structure:
-            self.structure(layout_of(field.structure, layout.version, layout.is_flexible), item)
-        else:
-            plain = FieldLayout(
-                name=field.name,
-                kind=field.kind,
-                is_array=False,
-                is_present=True,
-                is_nullable=False,
-                is_compact=field.is_compact,
-                is_ignorable=False,
-                tag=None,
-                default=None,
-            )
-            self._length_prefixed(plain, item)
 
     # Tagged fields.
 
@@ -366,9 +416,6 @@ class _DecoderWriter:
             with self.source.block(f"{word} tag in {tuple(sorted(foreign))}:"):
                 self.source.add("raise BadInput")
             word = "elif"
-        with self.source.block("else:" if word == "elif" else "if True:"):
+        with self.source.block("else:"):
             self.source.add("unknown.append((tag, bytes(b[p:stop])))")
             self.source.add("p = stop")
-
-
-assert FIXED_SIZES["uuid"] == struct.calcsize("16s")

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from headrace.protocol.fields import Fresh
 from headrace.protocol.message import Message
-from headrace.protocol.schema import STRING_BYTES_MAX, FieldLayout, Layout, is_flexible, layout_of
+from headrace.protocol.schema import STRING_BYTES_MAX, FieldLayout, Layout, element_of, is_flexible, layout_of
 from headrace.protocol.source import Source
 from headrace.protocol.varint import unsigned_varint
 
@@ -48,7 +48,7 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, list[Any
 
 
 def write_tags(
-    parts: list[Any], known: list[tuple[int, bytes]], unknown: Sequence[tuple[int, bytes]]
+    parts: list[Any], known: Sequence[tuple[int, bytes]], unknown: Sequence[tuple[int, bytes]]
 ) -> None:
     """The tagged fields of one structure in ascending order; a tag may be there only once."""
     tags = sorted((*known, *unknown))
@@ -259,7 +259,7 @@ class _EncoderWriter:
             elif code:
                 self.source.add(f"w({item}.int.to_bytes(16, 'big'))")
             else:
-                self._field(_element_of(field), layout, item)
+                self._field(element_of(field), layout, item)
             self.flush()
 
     # Tagged fields.
@@ -267,12 +267,16 @@ class _EncoderWriter:
     def _tags(self, layout: Layout, name: str) -> None:
         conditions = [f"{name}.unknown_tags"]
         conditions += [differs(self.source, field, f"{name}.{field.name}") for field in layout.tagged]
-        function = self.source.fresh("tags")
-        self.tag_functions.append((function, layout))
+        if layout.tagged:
+            function = self.source.fresh("tags")
+            self.tag_functions.append((function, layout))
+            call = f"{function}({name}, parts)"
+        else:
+            call = f"write_tags(parts, (), {name}.unknown_tags)"
         pending = [*self.head], self.sized, [*self.tail]
         with self.source.block(f"if {' or '.join(conditions)}:"):
             self.flush()
-            self.source.add(f"{function}({name}, parts)")
+            self.source.add(call)
         self.head, self.sized, self.tail = pending
         with self.source.block("else:"):
             self.flush("x")
@@ -292,20 +296,6 @@ class _EncoderWriter:
 
 def _strict(field: FieldLayout) -> bool:
     return not field.is_ignorable
-
-
-def _element_of(field: FieldLayout) -> FieldLayout:
-    return FieldLayout(
-        name=field.name,
-        kind=field.kind,
-        is_array=False,
-        is_present=True,
-        is_nullable=False,
-        is_compact=field.is_compact,
-        is_ignorable=False,
-        tag=None,
-        default=None,
-    )
 
 
 def differs(source: Source, field: FieldLayout, value: str) -> str:

@@ -100,6 +100,21 @@ def _field_layout(cls: type[Message], name: str, version: int, flexible: bool) -
     )
 
 
+def element_of(field: FieldLayout) -> FieldLayout:
+    """The layout of one element of an array of primitives."""
+    return FieldLayout(
+        name=field.name,
+        kind=field.kind,
+        is_array=False,
+        is_present=True,
+        is_nullable=False,
+        is_compact=field.is_compact,
+        is_ignorable=False,
+        tag=None,
+        default=None,
+    )
+
+
 def size_min(layout: Layout) -> int:
     """The fewest bytes the structure can take: what an array's count is checked against."""
     total = sum(_field_size_min(field, layout) for field in layout.present)
