@@ -2,6 +2,7 @@
 
 import errno
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -285,3 +286,10 @@ def test_seeded_entropy_repeats_itself() -> None:
     assert first.random_bytes(8) == second.random_bytes(8)
     assert first.random() == second.random()
     assert SeededEntropy(8).random_bytes(8) != SeededEntropy(7).random_bytes(8)
+
+
+def test_the_documented_example_holds() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    example = page.split("```python\n")[1].split("```")[0]
+    assert "disk.crash()" in example
+    exec(compile(example, "docs/testing.md", "exec"), {})
