@@ -107,12 +107,12 @@ class CleaningRound:
         return True
 
     def _map_batch(self, batch: Batch, start: int) -> bool:
+        """Enter a batch's keys from the offset `start` on; returns false if the map filled up on the way."""
         base = batch.base_offset
-        put = self._offsets.put
-        for delta, key, _ in iter_keys(batch):
-            if key is not None and base + delta >= start and not put(base + delta, key):
-                return False
-        return True
+        records = iter_keys(batch)
+        if base >= start:
+            return self._offsets.put_all(base, records)
+        return self._offsets.put_all(base, (each for each in records if base + each[0] >= start))
 
     # The rewrite
 

@@ -71,7 +71,7 @@ class RetentionFilter:
         """The offset deltas of the records that stay, and whether a tombstone is among them."""
         base = batch.base_offset
         last_mapped = self._offsets.last_offset
-        last_offset_of = self._offsets.get
+        last_offset_of = self._offsets.finder()
         horizon = batch.delete_horizon_ms
         keeps_tombstones = horizon is None or self._plan.now_ms < horizon
         kept = set()

@@ -6,7 +6,7 @@ short key is its own name in the dict; a long one, and every settled one, is kno
 """
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from typing import Final
 
@@ -28,6 +28,9 @@ BUCKET_BYTES: Final = BUCKET_SLOTS * DIGEST_BYTES
 SLOT_BYTES: Final = DIGEST_BYTES + OFFSET_BYTES
 FILL_BYTES: Final = 1
 ABSENT: Final = -1
+
+KeyedRecord = tuple[int, bytes | None, bool]
+"""A record's offset delta, its key and whether it has a value."""
 
 
 class OffsetMapTooSmall(HeadraceError):
@@ -133,17 +136,44 @@ class OffsetMap:
 
     def put(self, offset: int, key: bytes) -> bool:
         """Enter a key, or return false if the map is full and this offset has to wait for another pass."""
-        if len(self._recent) >= self._recent_max and not self._make_room():
-            return False
-        self._recent[name_of(key)] = offset
+        return self.put_all(offset, [(0, key, True)])
+
+    def put_all(self, base_offset: int, records: Iterable[KeyedRecord]) -> bool:
+        """Enter the keys of a batch, in order; false if the map filled up on the way."""
+        recent, recent_max = self._recent, self._recent_max
+        offset = self.last_offset
+        for delta, key, _ in records:
+            if key is None:
+                continue
+            if len(recent) >= recent_max:
+                if not self._make_room():
+                    self.last_offset = offset
+                    return False
+                recent = self._recent
+            offset = base_offset + delta
+            # `name_of` in place: a call per record would cost more than all the rest.
+            recent[key if len(key) <= NAME_BYTES_MAX else long_name(key)] = offset
         self.last_offset = offset
         return True
 
     def get(self, key: bytes) -> int:
         """The last offset entered for a key, or ABSENT."""
-        name = name_of(key)
-        found = self._recent.get(name)
-        return self._settled.get(name) if found is None else found
+        return self.finder()(key)
+
+    def finder(self) -> Callable[[bytes], int]:
+        """What `get` does, without the way there; to be asked for anew after each `put`."""
+        recent_get = self._recent.get
+        settled_get = self._settled.get
+
+        def find_recent(key: bytes) -> int:
+            return recent_get(key if len(key) <= NAME_BYTES_MAX else long_name(key), ABSENT)
+
+        def find(key: bytes) -> int:
+            name = key if len(key) <= NAME_BYTES_MAX else long_name(key)
+            found = recent_get(name, ABSENT)
+            return settled_get(name) if found == ABSENT else found
+
+        return find if self._settled.size else find_recent
 
     def _make_room(self) -> bool:
         """Settle the recent entries if they fit, which they do as long as all of them could be new keys."""
@@ -154,6 +184,6 @@ class OffsetMap:
         return True
 
 
-def name_of(key: bytes) -> bytes:
-    """What stands for a key in the map: itself if it is short."""
-    return key if len(key) <= NAME_BYTES_MAX else blake2b(key, digest_size=LONG_KEY_DIGEST_BYTES).digest()
+def long_name(key: bytes) -> bytes:
+    """What stands for a long key in the map; a short one stands for itself."""
+    return blake2b(key, digest_size=LONG_KEY_DIGEST_BYTES).digest()
