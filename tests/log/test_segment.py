@@ -1,6 +1,7 @@
 """A segment in normal use: appending, reading, rolling, truncating, and the files it leaves."""
 
 import errno
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from headrace.log.index_errors import OffsetOverflow
 from headrace.log.segment import Segment, SegmentFull, marks_of, roll_jitter_ms
 from headrace.log.settings import LogSettings
 from headrace.records.batch import batches
+from headrace.system.disk import RealDisk
 from headrace.testing.clock import ManualClock
 from headrace.testing.entropy import SeededEntropy
 from headrace.testing.memory_disk import MemoryDisk
@@ -113,6 +115,22 @@ def test_preparing_a_sync_hands_out_the_part_that_may_run_elsewhere(disk: Memory
     index = disk.durable(segment.offset_index.path)
     assert index is not None
     assert index[:8] != bytes(8)
+
+
+def test_a_segment_deleted_before_its_sync_gets_a_turn_is_no_failure(tmp_path: Path) -> None:
+    disk = RealDisk()
+    segment = Segment.create(disk, str(tmp_path), 0, LogSettings(), NOW)
+    segment.append(0, build(0))
+    call = segment.prepare_sync()
+    segment.change_suffix("", ".deleted")
+    segment.delete()
+    call()
+    lost = Segment.create(disk, str(tmp_path), 1, LogSettings(), NOW)
+    call = lost.prepare_sync()
+    lost.delete()
+    with pytest.raises(FileNotFoundError):
+        call()
+    disk.close()
 
 
 def test_a_preallocated_log_is_trimmed_when_it_is_rolled(disk: MemoryDisk) -> None:

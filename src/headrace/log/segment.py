@@ -15,6 +15,7 @@ from headrace.log.log_errors import CorruptLog
 from headrace.log.log_position import LogPosition
 from headrace.log.offset_index import OffsetIndex
 from headrace.log.segment_files import (
+    DELETED_SUFFIX,
     INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
@@ -508,10 +509,13 @@ class Segment:
         self._writable = False
 
     def _sync_files(self) -> None:
-        self.log.sync()
-        self.offset_index.sync()
-        self.time_index.sync()
-        self.transaction_index.sync()
+        for file in (self.log, self.offset_index, self.time_index, self.transaction_index):
+            try:
+                file.sync()
+            except FileNotFoundError:
+                # Retention may have deleted the segment while its sync waited for a thread.
+                if not self.has_suffix(DELETED_SUFFIX):
+                    raise
 
     def _load_first_timestamp(self) -> int | None:
         if self._first_timestamp is None and self.size:
