@@ -32,6 +32,8 @@ DELETE_HORIZON_FLAG: Final = 0x40
 # Offset and length alone are never a batch: Kafka's oldest format has 14 bytes after the length.
 _LENGTH_MIN: Final = 14
 _SEQUENCE_COUNT: Final = 2**31
+# Looked up rather than called, which an enumeration takes its time over.
+_COMPRESSIONS: Final = tuple(Compression)
 
 HEADER: Final = Struct(">qiibIhiqqqhii")
 CRC: Final = Struct(">I")
@@ -116,9 +118,9 @@ class Batch:
     @property
     def compression(self) -> Compression:
         code = self.attributes & COMPRESSION_MASK
-        if code > Compression.ZSTD:
+        if code >= len(_COMPRESSIONS):
             raise CorruptBatch(f"Unknown compression type id: {code}")
-        return Compression(code)
+        return _COMPRESSIONS[code]
 
     @property
     def timestamp_type(self) -> int:

@@ -92,6 +92,8 @@ def _require_content_checksum(flags: int, position: int, end: int) -> None:
 
 def _read_header(view: memoryview) -> tuple[int, int, int]:
     """The frame's flags, its largest block and where the blocks start."""
+    if bytes(view[: len(_HEADER)]) == _HEADER:
+        return _HEADER[4], BLOCK_SIZE, len(_HEADER)
     if len(view) < len(_HEADER) - 1:
         raise UndecompressableRecords("LZ4 stream ended prematurely")
     if bytes(view[:4]) != MAGIC:

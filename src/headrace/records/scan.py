@@ -2,19 +2,23 @@
 
 `scan` says yes or "look closer"; it never explains. Whatever it does not vouch for goes through `inspection`,
 which knows every rule and names what is wrong. No object is made per record: records of equal shape, which
-is what producers of fixed-size values send, are checked column by column (`runs`), short records of any size
-are walked byte by byte (`walk`), and only what fits neither is measured field by field (`measure`).
+is what producers of fixed-size values send, are checked column by column (`runs`), others without headers are
+walked (`walk`), and only what fits neither is measured field by field (`measure`).
 """
 
 from typing import Final
 
-from headrace.records.measure import measure
+from headrace.records.columns import ONE_BYTE_END, TWO_BYTE_END
+from headrace.records.measure import Stretch, measure
 from headrace.records.runs import find_run
-from headrace.records.walk import walk
+from headrace.records.shapes import Shape, shape_at, widened
+from headrace.records.walk import walk, walk_long
 
 Range = tuple[int, int]
 
-_STRIDE_AFTER_FAILURE: Final = 16
+# With fewer records than this to come, a run is not worth looking for.
+_FEW: Final = 12
+_STRIDE_FIRST: Final = 16
 _STRIDE_MAX: Final = 1024
 
 
@@ -23,27 +27,38 @@ def scan(data: bytes, count: int, *, keys_required: bool) -> Range | None:
 
     Sound means: lengths add up, offset deltas count from 0, and there are keys where they are required.
     """
-    start = index = 0
+    start = index = look_at = 0
+    backoff = _STRIDE_FIRST
     low, high = 2**63, -(2**63)
-    stride = 1
+    shape: Shape | None = None
     while index < count:
-        stretch = walk(data, start, index, min(count, index + stride), keys_required=keys_required)
-        if not stretch.records:
-            measured = measure(data, start, index, keys_required=keys_required)
-            if measured is None:
+        stretch = None
+        if index >= look_at and count - index >= _FEW:
+            shape = shape or shape_at(data, start, keys_required=keys_required)
+            stretch = shape and find_run(data, start, shape, index, count)
+            backoff = min(backoff * 2, _STRIDE_MAX) if stretch is None else _STRIDE_FIRST
+        if stretch is None:
+            stop = min(count, index + backoff)
+            look_at = stop
+            stretch = _walk_on(data, start, index, stop, keys_required)
+            if not stretch[0]:
                 return None
-            stretch = measured
-        index += stretch.records
-        low, high = min(low, stretch.low), max(high, stretch.high)
-        start = stretch.end
-        if index == count:
-            break
-        run = find_run(data, stretch.last_start, start, index, count)
-        if run is None:
-            stride = min(max(stride * 2, _STRIDE_AFTER_FAILURE), _STRIDE_MAX)
-        else:
-            stride = 1
-            index += run.records
-            low, high = min(low, run.low), max(high, run.high)
-            start = run.end
+        records, start, least, most = stretch
+        index += records
+        # Where a run ends because offset deltas grow by a byte, its shape does so as well.
+        shape = widened(shape) if shape and index in (ONE_BYTE_END, TWO_BYTE_END) else None
+        if least < low:
+            low = least
+        if most > high:
+            high = most
     return (low, high) if start == len(data) else None
+
+
+def _walk_on(data: bytes, start: int, index: int, stop: int, keys_required: bool) -> Stretch:
+    """At least one record, if it is sound, by the quickest means that can tell."""
+    stretch = walk_long(data, start, index, stop, keys_required=keys_required)
+    if not stretch[0]:
+        stretch = walk(data, start, index, stop, keys_required=keys_required)
+    if not stretch[0]:
+        stretch = measure(data, start, index, stop, keys_required=keys_required)
+    return stretch

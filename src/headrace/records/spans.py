@@ -19,7 +19,7 @@ _NOT_SHORT_AND_POSITIVE: Final = ~0x3FFE
 
 
 class RecordSpan(NamedTuple):
-    """Positions of one record: its key's start and length (-1 for null), its value's length, and its edges."""
+    """Positions of one record: its edges, its key's start and length (-1 for null), its value's length."""
 
     start: int
     end: int

@@ -171,22 +171,24 @@ def _check_size(size: int, rules: ValidationRules) -> None:
 
 def _check_client_header(batch: Batch) -> None:
     """Counts and producer fields as a client must set them."""
-    offsets = f"[{batch.base_offset}, {batch.last_offset}]"
-    if batch.last_offset_delta < 0:
-        raise MalformedRecords(f"Batch has an invalid offset range: {offsets}")
-    if batch.count <= 0:
-        raise MalformedRecords(f"Invalid reported count for record batch: {batch.count}")
-    if batch.last_offset_delta + 1 != batch.count:
-        raise MalformedRecords(
-            f"Inconsistent batch offset range {offsets} and count of records {batch.count}"
-        )
-    if batch.is_control:
+    if batch.last_offset_delta + 1 != batch.count or batch.count <= 0:
+        raise MalformedRecords(_miscounted(batch))
+    if batch.attributes & CONTROL_FLAG:
         raise MalformedRecords("Clients are not allowed to write control records")
-    if batch.has_producer_id and batch.base_sequence < 0:
+    if batch.producer_id >= 0 > batch.base_sequence:
         raise MalformedRecords(
             f"Invalid sequence number {batch.base_sequence} in record batch with producerId "
             f"{batch.producer_id}"
         )
+
+
+def _miscounted(batch: Batch) -> str:
+    offsets = f"[{batch.base_offset}, {batch.last_offset}]"
+    if batch.last_offset_delta < 0:
+        return f"Batch has an invalid offset range: {offsets}"
+    if batch.count <= 0:
+        return f"Invalid reported count for record batch: {batch.count}"
+    return f"Inconsistent batch offset range {offsets} and count of records {batch.count}"
 
 
 def _validate_records(batch: Batch, rules: ValidationRules, now_ms: int) -> Validated:

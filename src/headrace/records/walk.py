@@ -1,42 +1,109 @@
-"""Short records walked byte by byte: what is left when neighbours differ in size.
+"""Records without headers walked one by one: what is left when neighbours differ in shape.
 
-A record is in this walk's mould if none of its varints is longer than two bytes (its offset delta and key
-length may be so too) and it has no headers. The walk ends before the first that is not.
+Both walks end before the first record that is not in their mould, whatever that is, and leave it to others.
+Varints stay raw in them: twice what they say, or odd where that is negative.
 """
 
+import struct
 from typing import Final
 
+from headrace.records.columns import OFFSET_WORDS, ONE_BYTE_END, TWO_BYTE_END, offset_bound
 from headrace.records.measure import Stretch
 
 # One more than the largest raw varint of two bytes, and the bits that must be clear in one that is also even.
 _TWO_BYTES: Final = 0x4000
 _NOT_SHORT_AND_EVEN: Final = ~0x3FFE
+_NOT_LAST_AND_EVEN: Final = ~0x7E
+
+# The head of a record up to the length of its key, for offset deltas of one, two and three bytes. The third
+# byte of an offset delta comes in one word with the length of the key.
+_HEAD_1: Final = struct.Struct(">BBxBBB")
+_HEAD_2: Final = struct.Struct(">BBxBHB")
+_HEAD_3: Final = struct.Struct(">BBxBHH")
+
+
+def walk_long(data: bytes, start: int, index: int, stop: int, *, keys_required: bool) -> Stretch:
+    """Records from the one at `start`, whose offset delta is `index`, up to `stop` or the first odd one.
+
+    The mould: a length of two bytes, which means 64 bytes to 8 KiB, and a timestamp delta of one. Offset
+    deltas of another width than the first one's are odd as well.
+    """
+    head, expected_offsets, top = _heads(index, min(stop - index, offset_bound(index)))
+    unpack, head_size = head.unpack_from, head.size
+    null_key = -1 if keys_required else 1
+    walked = 0
+    low, high, previous = _TWO_BYTES, -_TWO_BYTES, -1
+    try:
+        for expected in expected_offsets:
+            length, length_high, delta, offset, key = unpack(data, start)
+            key -= top
+            position = start + head_size + (key >> 1)
+            value = data[position]
+            if value < 0x80:
+                position += 1 + (value >> 1)
+            else:
+                value_high = data[position + 1]
+                position += (value_high << 6) + (value >> 1) - 62
+                length_high |= value_high & 0x80
+            end = start + (length_high << 6) + (length >> 1) - 62
+            if (
+                position + 1 != end
+                or offset != expected
+                or data[position]
+                or (length_high | delta) >= 0x80
+                or (key & _NOT_LAST_AND_EVEN and key != null_key)
+                or (value & 1 and value != 1)
+                or length & 0x81 != 0x80
+            ):
+                break
+            if delta != previous:
+                previous = delta
+                delta = (delta >> 1) ^ -(delta & 1)
+                low, high = min(low, delta), max(high, delta)
+            start = end
+            walked += 1
+    except (IndexError, struct.error):
+        # The record runs off the data, or is longer than this walk can tell: not one for it.
+        pass
+    return walked, start, low, high
+
+
+def _heads(index: int, count: int) -> tuple[struct.Struct, range | tuple[int, ...], int]:
+    """How to read heads from offset delta `index` on, the offset deltas to expect, and what tops them."""
+    if index < ONE_BYTE_END:
+        return _HEAD_1, range(index << 1, (index + count) << 1, 2), 0
+    at = index % TWO_BYTE_END
+    if index < TWO_BYTE_END:
+        return _HEAD_2, OFFSET_WORDS[at : at + count], 0
+    words = tuple(word | 0x80 for word in OFFSET_WORDS[at : at + count])
+    return _HEAD_3, words, index >> 13 << 8
 
 
 def walk(data: bytes, start: int, index: int, stop: int, *, keys_required: bool) -> Stretch:
-    """Records from the one at `start`, whose offset delta is `index`, up to `stop` or the first odd one."""
-    first, last_start = index, start
+    """As `walk_long`, with lengths and timestamp deltas of up to two bytes, offset deltas of up to three."""
+    walked = 0
     null_key = -1 if keys_required else 1
-    low, high = 2 * _TWO_BYTES, -2 * _TWO_BYTES
+    low, high, previous = _TWO_BYTES, -_TWO_BYTES, -1
     try:
-        while index < stop:
-            # Varints stay raw: twice what they say, or odd where that is negative.
+        for expected in range(index << 1, stop << 1, 2):
             length = data[start]
-            position = start + 1
+            position = start + 2
             if length >= 0x80:
-                length += (data[position] << 7) - 0x80
-                position += 1
-            end = position + (length >> 1)
-            delta = data[position + 1]
-            position += 2
+                length += (data[start + 1] << 7) - 0x80
+                position = start + 3
+            end = position - 1 + (length >> 1)
+            delta = data[position]
             if delta >= 0x80:
-                delta += (data[position] << 7) - 0x80
                 position += 1
-            offset = data[position]
-            position += 1
+                delta += (data[position] << 7) - 0x80
+            offset = data[position + 1]
+            position += 2
             if offset >= 0x80:
                 offset += (data[position] << 7) - 0x80
                 position += 1
+                if offset >= _TWO_BYTES:
+                    offset += (data[position] << 14) - _TWO_BYTES
+                    position += 1
             key = data[position]
             position += 1
             if key >= 0x80:
@@ -44,30 +111,27 @@ def walk(data: bytes, start: int, index: int, stop: int, *, keys_required: bool)
                 position += 1
             position += key >> 1
             value = data[position]
-            position += 1
             if value >= 0x80:
-                value += (data[position] << 7) - 0x80
                 position += 1
-            position += value >> 1
+                value += (data[position] << 7) - 0x80
+            position += (value >> 1) + 1
             if (
                 position + 1 != end
-                or offset != index << 1
+                or offset != expected
                 or data[position]
                 or length & _NOT_SHORT_AND_EVEN
-                or not delta < _TWO_BYTES > offset
                 or (key & _NOT_SHORT_AND_EVEN and key != null_key)
                 or (value & _NOT_SHORT_AND_EVEN and value != 1)
+                or delta >= _TWO_BYTES
             ):
                 break
-            if delta & 1:
-                delta = -1 - delta
-            if delta > high:
-                high = delta
-            if delta < low:
-                low = delta
-            last_start, start = start, end
-            index += 1
+            if delta != previous:
+                previous = delta
+                delta = (delta >> 1) ^ -(delta & 1)
+                low, high = min(low, delta), max(high, delta)
+            start = end
+            walked += 1
     except IndexError:
         # The record runs off the data, or is longer than this walk can tell: not one for it.
         pass
-    return Stretch(index - first, last_start, start, low >> 1, high >> 1)
+    return walked, start, low, high
