@@ -466,6 +466,39 @@ async def test_a_result_for_segments_that_are_gone_meanwhile_is_discarded() -> N
 
 
 @on_loop
+async def test_a_partition_deleted_under_a_worker_does_not_take_the_directory_offline() -> None:
+    workers = HeldWorkers()
+    broker = Broker(workers=workers)
+    log = broker.open()
+    fill(log)
+    cleaning = asyncio.ensure_future(broker.cleaner.clean_once(NOW_MS))
+    await workers.started.wait()
+    log.rename_directory("topic-0.0123456789abcdef0123456789abcdef-delete")
+    del broker.logs[log.partition]
+    workers.released.set()
+    assert not await cleaning
+    assert broker.health.failure is None
+    assert broker.cleaner.uncleanable == {}
+    assert broker.cleaner.phase(log.partition) is None
+
+
+@on_loop
+async def test_a_cancelled_round_stops_its_worker_and_lets_go_of_the_log() -> None:
+    workers = HeldWorkers()
+    broker = Broker(workers=workers)
+    log = broker.open()
+    fill(log)
+    cleaning = asyncio.ensure_future(broker.cleaner.clean_once(NOW_MS))
+    await workers.started.wait()
+    cleaning.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cleaning
+    assert broker.cleaner.phase(log.partition) is None
+    workers.released.set()
+    assert await broker.cleaner.clean_once(NOW_MS)
+
+
+@on_loop
 async def test_two_rounds_at_once_take_different_logs() -> None:
     workers = HeldWorkers()
     broker = Broker(workers=workers)

@@ -131,22 +131,32 @@ class CleanerManager:
     async def _run(
         self, plan: CleanPlan, log: PartitionLog, state: Cleaning, now_ms: int
     ) -> CleanResult | None:
-        """Have a worker clean, and swap the result in; None if it was told to stop, or the log has lost some
-        of the segments meanwhile."""
+        """Have a worker clean, and swap the result in; None if it was told to stop, or the log has changed so
+        that the result is about something else."""
         truncations = log.truncations
+
+        def is_stale(bases: Iterable[int]) -> bool:
+            return (
+                self._logs.get(log.partition) is not log
+                or log.directory != plan.directory
+                or log.truncations != truncations
+                or any(base not in log.segments for base in bases)
+            )
+
         try:
             result = await self._in_worker(plan, state)
-            if result is None or log.truncations != truncations:
-                return None
-            for group in result.groups:
-                if any(base not in log.segments for base in group.replaces):
+            for group in result.groups if result is not None else ():
+                if state.is_aborting or is_stale(group.replaces):
                     return None
                 log.replace_segments(group.base_offset, group.replaces, now_ms)
                 # Each swap syncs a directory; others get their turn in between.
                 await asyncio.sleep(0)
-                if state.is_aborting:
-                    return None
             return result
+        except (OSError, HeadraceError):
+            # Files should not be taken away from under a worker, but that alone is no failure of the medium.
+            if is_stale(segment.base_offset for segment in plan.segments):
+                return None
+            raise
         finally:
             await self._discard(log.directory)
 
@@ -173,8 +183,11 @@ class CleanerManager:
 
     async def _discard(self, directory: str) -> None:
         """Remove what a round has left that did not get to its end."""
-        if self._disk.is_directory(directory):
+        try:
             await self._disk.off_loop(lambda: discard_cleaned(self._disk, directory))
+        except FileNotFoundError:
+            # The partition was deleted, and what the round had written with it.
+            return
 
     # Retention
 
