@@ -184,7 +184,7 @@ class Schema:
 def module_source(title: str, schemas: list[Schema]) -> str:
     """A module with the messages and their structures. Equal structures of two messages are one class; where
     only their names are equal, both carry the name of their message in front."""
-    lines = [f'"""{title}. {NOTICE}"""', "", "# ruff: noqa: RUF012", ""]
+    lines = [f'"""{title}. {NOTICE}"""', ""]
     body: list[str] = []
     clashing = _clashing_names(schemas)
     written: set[str] = set()
@@ -196,6 +196,8 @@ def module_source(title: str, schemas: list[Schema]) -> str:
                 body += ["", "", f"class {names[name]}(Message):", *_field_lines(fields, names)]
         body += ["", "", schema.header_line(), *_field_lines(schema.fields, names)]
     text = "\n".join(body)
+    if "= []" in text:
+        lines += ["# ruff: noqa: RUF012", ""]
     lines += ["from __future__ import annotations", "", "from typing import Annotated"]
     if "UUID" in text:
         lines.append("from uuid import UUID")

@@ -137,3 +137,16 @@ def test_a_response_in_parts_is_the_same_frame(records: bytes | memoryview | Non
     if records:
         assert parts[1] is records
         assert parts[3] is records
+
+
+@pytest.mark.parametrize("name", ["LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown"])
+def test_withdrawn_apis_keep_their_keys_but_have_no_versions(name: str) -> None:
+    api = next(api for api in APIS.values() if api.name == name)
+    assert api.is_withdrawn
+    assert not api.supports(0)
+
+
+def test_an_unstable_version_has_a_schema_but_is_not_offered() -> None:
+    api = APIS[ApiKey.INIT_PRODUCER_ID]
+    assert (api.version_max, api.stable_version_max) == (6, 5)
+    assert api.supports(6)
