@@ -1,6 +1,5 @@
 """Files that have been renamed `.deleted` and wait for their delay to pass before they are unlinked."""
 
-from collections import deque
 from typing import NamedTuple
 
 from headrace.log.health import DirectoryHealth
@@ -22,7 +21,7 @@ class Deletions:
     def __init__(self, disk: Disk, health: DirectoryHealth) -> None:
         self._disk = disk
         self._health = health
-        self._pending: deque[PendingDeletion] = deque()
+        self._pending: list[PendingDeletion] = []
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -38,17 +37,17 @@ class Deletions:
 
     def moved_to(self, source: str, target: str) -> None:
         """Follow a rename of the partition's directory."""
-        self._pending = deque(
+        self._pending = [
             PendingDeletion(due_ms, [target + path.removeprefix(source) for path in paths])
             for due_ms, paths in self._pending
-        )
+        ]
 
     async def delete_due(self, now_ms: int) -> int:
         """Unlink what is due; returns the number of files unlinked."""
         due = [pending for pending in self._pending if pending.due_ms <= now_ms]
         if not due:
             return 0
-        self._pending = deque(pending for pending in self._pending if pending.due_ms > now_ms)
+        self._pending = [pending for pending in self._pending if pending.due_ms > now_ms]
         paths = [path for pending in due for path in pending.paths]
         try:
             return await self._disk.off_loop(lambda: unlink_all(self._disk, paths))

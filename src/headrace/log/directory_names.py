@@ -20,6 +20,9 @@ class DirectoryKind(StrEnum):
     STRAY = "-stray"
 
 
+_SUFFIXES: Final = (DirectoryKind.DELETED.value, DirectoryKind.FUTURE.value, DirectoryKind.STRAY.value)
+
+
 class PartitionDirectory(NamedTuple):
     """A parsed directory name."""
 
@@ -66,6 +69,8 @@ def parse_directory_name(name: str) -> PartitionDirectory:
 
 
 def _kind_of(name: str) -> DirectoryKind:
+    if not name.endswith(_SUFFIXES):
+        return DirectoryKind.CURRENT
     for kind in (DirectoryKind.DELETED, DirectoryKind.FUTURE, DirectoryKind.STRAY):
         if name.endswith(kind.value):
             return kind

@@ -10,7 +10,6 @@ from headrace.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from headrace.log.leader_epochs import LeaderEpochs
 from headrace.log.partition_files import PartitionNames, list_partition
 from headrace.log.partition_log import LoadedParts, LogSurroundings, PartitionLog
-from headrace.log.partition_metadata import read_topic_id
 from headrace.log.producer_rebuild import rebuild_producers
 from headrace.log.producer_state import ProducerState
 from headrace.log.read_verifier import ReadVerifier
@@ -98,7 +97,7 @@ def _open(
         log_start,
         recovery_point,
         log_end,
-        read_topic_id(disk, directory) if names.has_metadata else None,
+        names.has_metadata,
     )
     log = PartitionLog(surroundings, directory, request.partition, request.settings, parts, now_ms)
     log.sync_later(written)

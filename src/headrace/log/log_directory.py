@@ -13,6 +13,7 @@ from headrace.errors import ErrorCode, KafkaError
 from headrace.log import checkpoints
 from headrace.log.directory_names import (
     DirectoryKind,
+    NotAPartitionDirectory,
     directory_name,
     parse_directory_name,
     retired_name,
@@ -131,9 +132,12 @@ class LogDirectory:
         settings: dict[str, LogSettings] = {}
         requests: list[tuple[OpenRequest, DirectoryKind]] = []
         for name in disk.list_directory(path):
-            if name == REMOTE_INDEX_CACHE or not disk.is_directory(f"{path}/{name}"):
-                continue
-            partition, kind = parse_directory_name(name)
+            try:
+                partition, kind = parse_directory_name(name)
+            except NotAPartitionDirectory:
+                if name == REMOTE_INDEX_CACHE or not disk.is_directory(f"{path}/{name}"):
+                    continue
+                raise
             topic = partition.topic
             if topic == METADATA_TOPIC:
                 continue

@@ -30,17 +30,17 @@ class PartitionNames:
         self.indexes: set[str] = set()
         self.has_leftovers = self.has_epochs = self.has_metadata = False
         for name in names:
-            digits = name[:OFFSET_DIGITS]
+            digits, suffix = name[:OFFSET_DIGITS], name[OFFSET_DIGITS:]
             if not digits.isdigit():
                 self.has_epochs = self.has_epochs or name == LEADER_EPOCHS_FILE
                 self.has_metadata = self.has_metadata or name == METADATA_FILE
-            elif name.endswith(LOG_SUFFIX):
+            elif suffix == LOG_SUFFIX:
                 self.bases.append(int(digits))
-            elif name.endswith(INDEX_SUFFIXES):
+            elif suffix in INDEX_SUFFIXES:
                 self.indexes.add(name)
-            elif name.endswith(SNAPSHOT_SUFFIX):
+            elif suffix == SNAPSHOT_SUFFIX:
                 self.snapshots.append(int(digits))
-            elif name.endswith(LEFTOVER_SUFFIXES):
+            elif suffix.endswith(LEFTOVER_SUFFIXES):
                 self.has_leftovers = True
         bases = set(self.bases)
         self.orphans = [name for name in self.indexes if int(name[:OFFSET_DIGITS]) not in bases]

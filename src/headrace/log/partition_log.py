@@ -21,7 +21,7 @@ from headrace.log.leader_validation import validation_rules
 from headrace.log.log_errors import OffsetOutOfRange, UnexpectedAppendOffset
 from headrace.log.log_position import LogPosition
 from headrace.log.log_reads import FoundOffset, Isolation, LogRead
-from headrace.log.partition_metadata import write_topic_id
+from headrace.log.partition_metadata import read_topic_id, write_topic_id
 from headrace.log.producer_append import TRANSACTION_VERSION_UNKNOWN
 from headrace.log.producer_checks import ProducerChanges, check_producers
 from headrace.log.producer_entry import NO_VERIFICATION_GUARD, VerificationGuard
@@ -67,7 +67,7 @@ class LoadedParts:
     log_start_offset: int
     recovery_point: int
     log_end_offset: int
-    topic_id: TopicId | None = None
+    has_topic_id: bool = False
 
 
 class PartitionLog:
@@ -81,6 +81,8 @@ class PartitionLog:
         "_names_changed",
         "_rules",
         "_surroundings",
+        "_topic_id",
+        "_topic_id_unread",
         "_topic_id_unwritten",
         "_unsynced_snapshots",
         "deletions",
@@ -96,7 +98,6 @@ class PartitionLog:
         "recovery_point",
         "segments",
         "settings",
-        "topic_id",
         "truncations",
         "verifier",
     )
@@ -120,7 +121,8 @@ class PartitionLog:
         self.epochs = parts.epochs
         self.producers = parts.producers
         self.verifier = parts.verifier
-        self.topic_id = parts.topic_id
+        self._topic_id: TopicId | None = None
+        self._topic_id_unread = parts.has_topic_id
         self.log_start_offset = parts.log_start_offset
         self.recovery_point = max(parts.recovery_point, parts.log_start_offset)
         self.flusher = Flusher(self, surroundings.disk, surroundings.health, now_ms)
@@ -596,10 +598,18 @@ class PartitionLog:
         self._rules.clear()
         self.segments.active.index_interval_bytes = settings.index_interval_bytes
 
+    @property
+    def topic_id(self) -> TopicId | None:
+        """The id in `partition.metadata`, read when it is first asked for."""
+        if self._topic_id_unread:
+            self._topic_id = read_topic_id(self.disk, self.directory)
+            self._topic_id_unread = False
+        return self._topic_id
+
     def assign_topic_id(self, topic_id: TopicId) -> None:
         """Tie the log to its topic's id; the file is written before the first record is."""
         if self.topic_id is None:
-            self.topic_id = topic_id
+            self._topic_id = topic_id
             self._topic_id_unwritten = True
         elif self.topic_id != topic_id:
             raise KafkaError(
@@ -609,8 +619,8 @@ class PartitionLog:
 
     def write_topic_id(self) -> None:
         """Write `partition.metadata` if that is still to be done."""
-        if self._topic_id_unwritten and self.topic_id is not None:
-            write_topic_id(self.disk, self.directory, self.topic_id)
+        if self._topic_id_unwritten and self._topic_id is not None:
+            write_topic_id(self.disk, self.directory, self._topic_id)
             self._topic_id_unwritten = False
 
     def rename_directory(self, name: str) -> None:
