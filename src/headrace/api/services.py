@@ -1,0 +1,53 @@
+"""What handlers are given to work with, and the form they have.
+
+A handler returns its reply at once wherever it can; one that has to wait returns an awaitable (a future, where
+a task would be waste). Whoever runs handlers cancels that awaitable when the connection closes. None means
+that no reply is sent."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from headrace.api.context import RequestContext
+from headrace.config.node import NodeConfig
+from headrace.ports import Clock
+from headrace.protocol.message import Message
+
+if TYPE_CHECKING:
+    from headrace.api.fetch_sessions import FetchSessions
+    from headrace.metadata.controller import Controller
+    from headrace.metadata.image import MetadataImage
+    from headrace.replication.producer_ids import ProducerIds
+    from headrace.replication.replicas import Replicas
+
+
+@dataclass(slots=True)
+class Services:
+    """The node as handlers see it. `config` is replaced as a whole when it changes at run time.
+
+    `metrics` is what the dispatch counts with; handlers keep plain counters on the objects they count for."""
+
+    config: NodeConfig
+    clock: Clock
+    image: "MetadataImage"
+    controller: "Controller"
+    replicas: "Replicas"
+    fetch_sessions: "FetchSessions"
+    producer_ids: "ProducerIds"
+    metrics: object = None
+
+
+Reply: TypeAlias = Message | None
+Handler: TypeAlias = Callable[[Services, RequestContext, Any], "Reply | Awaitable[Reply]"]
+
+
+@dataclass(slots=True, frozen=True)
+class Api:
+    """One API as this node speaks it: a line of `table.py`."""
+
+    key: int
+    name: str
+    versions: tuple[int, int]
+    request: type[Message]
+    response: type[Message]
+    handle: Handler
