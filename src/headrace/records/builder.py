@@ -1,7 +1,7 @@
 """Records to batches: one pass over the records into one buffer, then header and checksum."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from crc32c import crc32c
 
@@ -20,7 +20,8 @@ from headrace.records.batch import (
     TRANSACTIONAL_FLAG,
 )
 from headrace.records.compression import Compression, compress
-from headrace.records.varint import NULL_LENGTH, encode_varint
+from headrace.records.varint import NULL_LENGTH, TABLE_SIZE, VARINT_TABLE, encode_varint
+from headrace.types import NO_TIMESTAMP
 
 NewHeader = tuple[str, bytes | None]
 
@@ -32,6 +33,12 @@ class NewRecord(NamedTuple):
     key: BytesLike | None
     value: BytesLike | None
     headers: Sequence[NewHeader] = ()
+
+
+AnyRecord: TypeAlias = NewRecord | tuple[int, BytesLike | None, BytesLike | None, Sequence[NewHeader]]
+
+_ATTRIBUTES: Final = b"\x00"
+_NO_HEADERS: Final = b"\x00"
 
 
 class BatchFields(NamedTuple):
@@ -50,7 +57,7 @@ class BatchFields(NamedTuple):
 
 
 def build_batch(
-    records: Iterable[NewRecord | tuple[int, BytesLike | None, BytesLike | None, Sequence[NewHeader]]],
+    records: Iterable[AnyRecord],
     *,
     base_offset: int = 0,
     offsets: Iterable[int] | None = None,
@@ -72,12 +79,14 @@ def build_batch(
     With `log_append_time` the batch carries that time as its maximum and is marked LogAppendTime. Without
     records it is the empty batch that compaction leaves of a producer, and its maximum is that time or -1.
     """
-    listed = records if isinstance(records, (list, tuple)) else list(records)
-    deltas: Iterable[int] = (
-        range(len(listed)) if offsets is None else [offset - base_offset for offset in offsets]
-    )
-    base_timestamp = _base_timestamp(listed, delete_horizon_ms)
-    body, delta_last, timestamp_max = _encode_records(listed, deltas, base_timestamp)
+    listed: Sequence[AnyRecord] = records if isinstance(records, (list, tuple)) else list(records)
+    deltas: Sequence[int] = range(len(listed))
+    if offsets is not None:
+        deltas = [offset - base_offset for offset in offsets]
+    base_timestamp = listed[0][0] if listed else NO_TIMESTAMP
+    if delete_horizon_ms is not None:
+        base_timestamp = delete_horizon_ms
+    body, timestamp_max = _encode_records(listed, deltas, base_timestamp)
     if log_append_time is not None:
         timestamp_type, timestamp_max = 1, log_append_time
     attributes = (
@@ -89,7 +98,7 @@ def build_batch(
     )
     fields = BatchFields(
         base_offset,
-        delta_last if last_offset is None else last_offset - base_offset,
+        _last_delta(deltas) if last_offset is None else last_offset - base_offset,
         leader_epoch,
         attributes,
         base_timestamp,
@@ -105,7 +114,8 @@ def build_batch(
 def assemble(fields: BatchFields, payload: BytesLike) -> bytes:
     """Header, checksum and payload joined."""
     size = HEADER_SIZE + len(payload)
-    out = bytearray(HEADER_SIZE)
+    out = bytearray(size)
+    out[HEADER_SIZE:] = payload
     HEADER.pack_into(
         out,
         0,
@@ -123,47 +133,50 @@ def assemble(fields: BatchFields, payload: BytesLike) -> bytes:
         fields.base_sequence,
         fields.record_count,
     )
-    out += payload
     with memoryview(out) as view:
         CRC.pack_into(out, CRC_FIELD, crc32c(view[ATTRIBUTES_FIELD:]))
     return bytes(out)
 
 
-def _base_timestamp(records: Sequence[NewRecord | tuple[object, ...]], delete_horizon_ms: int | None) -> int:
-    if delete_horizon_ms is not None:
-        return delete_horizon_ms
-    return records[0][0] if records else -1  # type: ignore[return-value]
+def _last_delta(deltas: Sequence[int]) -> int:
+    return deltas[-1] if deltas else -1
 
 
 def _encode_records(
-    records: Sequence[tuple[int, BytesLike | None, BytesLike | None, Sequence[NewHeader]]],
-    deltas: Iterable[int],
-    base_timestamp: int,
-) -> tuple[bytearray, int, int]:
-    """The records' bytes, the last offset delta and the largest timestamp."""
-    out = bytearray()
-    delta = -1
-    timestamp_max = -1
-    for delta, (timestamp, key, value, headers) in zip(deltas, records, strict=True):
-        if timestamp > timestamp_max:
-            timestamp_max = timestamp
-        body = bytearray(b"\x00")
-        body += encode_varint(timestamp - base_timestamp)
-        body += encode_varint(delta)
-        _append_field(body, key)
-        _append_field(body, value)
-        body += encode_varint(len(headers))
-        for name, header_value in headers:
-            _append_field(body, name.encode())
-            _append_field(body, header_value)
-        out += encode_varint(len(body))
-        out += body
-    return out, delta, timestamp_max
+    records: Sequence[AnyRecord], deltas: Sequence[int], base_timestamp: int
+) -> tuple[bytes, int]:
+    """The records' bytes and their largest timestamp."""
+    parts: list[BytesLike] = []
+    add = parts.extend
+    table, table_size = VARINT_TABLE, TABLE_SIZE
+    timestamp_max, previous, timestamp_delta = NO_TIMESTAMP, None, b""
+    for offset, (timestamp, key, value, headers) in zip(deltas, records, strict=True):
+        if timestamp != previous:
+            previous = timestamp
+            timestamp_delta = encode_varint(timestamp - base_timestamp)
+            if timestamp > timestamp_max:
+                timestamp_max = timestamp
+        offset_delta = table[offset] if 0 <= offset < table_size else encode_varint(offset)
+        size = 1 + len(timestamp_delta) + len(offset_delta)
+        if key is None:
+            key, key_size = b"", NULL_LENGTH
+        else:
+            key_size = table[len(key)] if len(key) < table_size else encode_varint(len(key))
+        if value is None:
+            value, value_size = b"", NULL_LENGTH
+        else:
+            value_size = table[len(value)] if len(value) < table_size else encode_varint(len(value))
+        tail = _encode_headers(headers) if headers else _NO_HEADERS
+        size += len(key_size) + len(key) + len(value_size) + len(value) + len(tail)
+        length = table[size] if size < table_size else encode_varint(size)
+        add((length, _ATTRIBUTES, timestamp_delta, offset_delta, key_size, key, value_size, value, tail))
+    return b"".join(parts), timestamp_max
 
 
-def _append_field(body: bytearray, field: BytesLike | None) -> None:
-    if field is None:
-        body += NULL_LENGTH
-    else:
-        body += encode_varint(len(field))
-        body += field
+def _encode_headers(headers: Sequence[NewHeader]) -> bytes:
+    parts: list[BytesLike] = [encode_varint(len(headers))]
+    for name, value in headers:
+        encoded = name.encode()
+        parts += (encode_varint(len(encoded)), encoded)
+        parts += (NULL_LENGTH,) if value is None else (encode_varint(len(value)), value)
+    return b"".join(parts)

@@ -6,17 +6,14 @@
 from struct import unpack
 from typing import Final
 
-ONE_BYTE_END: Final = 64
-TWO_BYTE_END: Final = 8192
+from headrace.records.varint import BYTE_PAIRS, CONTINUE, FIRST_BYTES, ONE_BYTE_END, SECOND_BYTES, TABLE_SIZE
+
+TWO_BYTE_END: Final = TABLE_SIZE
 THREE_BYTE_END: Final = 1 << 20
-_OFFSETS_LOW: Final = bytes(index << 1 & 0x7F for index in range(TWO_BYTE_END))
-_OFFSETS_LOW_CONTINUED: Final = bytes(byte | 0x80 for byte in _OFFSETS_LOW)
-_OFFSETS_MIDDLE: Final = bytes(index >> 6 for index in range(TWO_BYTE_END))
-_OFFSETS_MIDDLE_CONTINUED: Final = bytes(byte | 0x80 for byte in _OFFSETS_MIDDLE)
+_FIRST_BYTES_CONTINUED: Final = FIRST_BYTES.translate(CONTINUE)
+_SECOND_BYTES_CONTINUED: Final = SECOND_BYTES.translate(CONTINUE)
 #: The offset deltas below `TWO_BYTE_END` as two bytes each, read as one word; those of one byte are not used.
-OFFSET_WORDS: Final = tuple(
-    low << 8 | middle for low, middle in zip(_OFFSETS_LOW_CONTINUED, _OFFSETS_MIDDLE, strict=True)
-)
+OFFSET_WORDS: Final = unpack(f">{TABLE_SIZE}H", BYTE_PAIRS)
 _EVEN_LAST: Final = bytes(range(0, 0x80, 2))
 _EVEN_CONTINUED: Final = bytes(range(0x80, 0x100, 2))
 
@@ -34,17 +31,17 @@ def offsets_count_up(data: bytes, first: int, stop: int, size: int, index: int, 
     at = index % TWO_BYTE_END
     to = at + len(low)
     if width == 1:
-        return index < ONE_BYTE_END and low == _OFFSETS_LOW[at:to]
-    if low != _OFFSETS_LOW_CONTINUED[at:to]:
+        return index < ONE_BYTE_END and low == FIRST_BYTES[at:to]
+    if low != _FIRST_BYTES_CONTINUED[at:to]:
         return False
     middle = data[first + 1 : stop : size]
     if width == 2:
-        return ONE_BYTE_END <= index < TWO_BYTE_END and middle == _OFFSETS_MIDDLE[at:to]
+        return ONE_BYTE_END <= index < TWO_BYTE_END and middle == SECOND_BYTES[at:to]
     top = data[first + 2 : stop : size]
     return (
         width == 3
         and TWO_BYTE_END <= index < THREE_BYTE_END
-        and middle == _OFFSETS_MIDDLE_CONTINUED[at:to]
+        and middle == _SECOND_BYTES_CONTINUED[at:to]
         and top == bytes([index >> 13]) * len(top)
     )
 

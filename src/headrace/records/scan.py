@@ -8,10 +8,11 @@ walked (`walk`), and only what fits neither is measured field by field (`measure
 
 from typing import Final
 
-from headrace.records.columns import ONE_BYTE_END, TWO_BYTE_END
+from headrace.records.columns import TWO_BYTE_END
 from headrace.records.measure import Stretch, measure
 from headrace.records.runs import find_run
 from headrace.records.shapes import Shape, shape_at, widened
+from headrace.records.varint import ONE_BYTE_END
 from headrace.records.walk import walk, walk_long
 
 Range = tuple[int, int]

@@ -68,7 +68,24 @@ def size_of_varint(value: int) -> int:
     return (raw.bit_length() + 6) // 7 or 1
 
 
-TABLE_SIZE: Final = 2048
-# Most lengths and deltas are small: looking them up beats computing them five times over.
-VARINT_TABLE: Final = tuple(encode_unsigned(value << 1) for value in range(TABLE_SIZE))
+def _interleaved(first: bytes, second: bytes) -> bytes:
+    both = bytearray(2 * len(first))
+    both[::2], both[1::2] = first, second
+    return bytes(both)
+
+
+# Most lengths and deltas are small: looking them up beats computing them five times over. The tables are cut
+# out of runs of bytes, which is the quickest way to make them when the module is imported.
+TABLE_SIZE: Final = 8192
+ONE_BYTE_END: Final = 64
+#: The first byte of every varint below `TABLE_SIZE`, without the bit that says another follows; the second.
+FIRST_BYTES: Final = bytes(range(0, 0x80, 2)) * (TABLE_SIZE // ONE_BYTE_END)
+SECOND_BYTES: Final = b"".join(bytes([high]) * ONE_BYTE_END for high in range(TABLE_SIZE // ONE_BYTE_END))
+CONTINUE: Final = bytes(byte | 0x80 for byte in range(0x100))
+#: Both bytes of every varint from 0 to `TABLE_SIZE`, as one run.
+BYTE_PAIRS: Final = _interleaved(FIRST_BYTES.translate(CONTINUE), SECOND_BYTES)
+VARINT_TABLE: Final = (
+    *(FIRST_BYTES[at : at + 1] for at in range(ONE_BYTE_END)),
+    *(BYTE_PAIRS[at : at + 2] for at in range(2 * ONE_BYTE_END, 2 * TABLE_SIZE, 2)),
+)
 NULL_LENGTH: Final = encode_unsigned(1)

@@ -7,8 +7,9 @@ Varints stay raw in them: twice what they say, or odd where that is negative.
 import struct
 from typing import Final
 
-from headrace.records.columns import OFFSET_WORDS, ONE_BYTE_END, TWO_BYTE_END, offset_bound
+from headrace.records.columns import OFFSET_WORDS, TWO_BYTE_END, offset_bound
 from headrace.records.measure import Stretch
+from headrace.records.varint import ONE_BYTE_END
 
 # One more than the largest raw varint of two bytes, and the bits that must be clear in one that is also even.
 _TWO_BYTES: Final = 0x4000
