@@ -11,6 +11,7 @@ from headrace.protocol.disk_records.streams_groups import (
     StreamsGroupTargetAssignmentMemberValueTaskIds,
 )
 from headrace.protocol.errors import MalformedMessage
+from headrace.protocol.frame import decode_request, encode_request
 from headrace.protocol.message import Message
 from tests.support_protocol import MessageMaker, every_message
 
@@ -105,6 +106,21 @@ def test_no_frame_makes_the_decoder_allocate_more_than_a_small_multiple(seed: in
             assert peak <= ALLOCATION_FACTOR * len(frame) + ALLOCATION_CONSTANT, (cls, version, frame)
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_mutated_requests_with_their_headers_raise_nothing_else(seed: int) -> None:
+    chance = random.Random(seed)
+    maker = MessageMaker(seed)
+    requests = [(cls, version) for cls, version in every_message() if cls.__name__.endswith("Request")]
+    for cls, version in requests * 10:
+        frame = encode_request(maker.message(cls, version), version, chance.getrandbits(31), "client")
+        mutant = mutate(frame[4:], chance)
+        try:
+            header, message = decode_request(mutant)
+        except MalformedMessage:
+            continue
+        assert header.request_api_key == message.API_KEY
 
 
 def _decode_either_way(cls: type[Message], version: int, frame: bytes) -> None:

@@ -17,15 +17,13 @@ from headrace.protocol.message import Message
 M = TypeVar("M", bound=Message)
 
 _FAILURES = (struct.error, ValueError, IndexError, TypeError, AttributeError, OverflowError)
-_ENCODER = "encode"
-_DECODER = "decode"
-_DECODER_IN_PLACE = "decode in place"
 
 
 def decode(cls: type[M], version: int, buffer: BytesLike, position: int = 0) -> M:
     """The message that fills the buffer from `position` to its end. Record data are views of the buffer."""
     try:
-        message, end = _decoder(cls, version)(buffer, position)
+        decoder = cls.DECODERS.get(version) or _compile_decoder(cls, version, in_place=False)
+        message, end = decoder(buffer, position)
     except _FAILURES as failure:
         raise _explain(cls, version, buffer, position, exact=True) from failure
     if end != len(buffer):
@@ -36,7 +34,8 @@ def decode(cls: type[M], version: int, buffer: BytesLike, position: int = 0) -> 
 def decode_prefix(cls: type[M], version: int, buffer: BytesLike, position: int = 0) -> tuple[M, int]:
     """The message at `position` and where it ends; bytes beyond are not looked at, the buffer not copied."""
     try:
-        message, end = _decoder_in_place(cls, version)(buffer, position)
+        decoder = cls.DECODERS_IN_PLACE.get(version) or _compile_decoder(cls, version, in_place=True)
+        message, end = decoder(buffer, position)
     except _FAILURES as failure:
         raise _explain(cls, version, buffer, position, exact=False) from failure
     if end > len(buffer):
@@ -48,7 +47,9 @@ def encode(message: Message, version: int) -> bytes:
     """The bytes of a message."""
     parts: list[Any] = []
     try:
-        _encoder(type(message), version)(message, parts, [])
+        cls = type(message)
+        encoder = cls.ENCODERS.get(version) or _compile_encoder(cls, version)
+        encoder(message, parts, [])
         return b"".join(parts)
     except _FAILURES as failure:
         raise _explain_encoding(message, version) from failure
@@ -59,7 +60,9 @@ def encode_parts(message: Message, version: int) -> list[RecordData]:
     parts: list[Any] = []
     marks: list[int] = []
     try:
-        _encoder(type(message), version)(message, parts, marks)
+        cls = type(message)
+        encoder = cls.ENCODERS.get(version) or _compile_encoder(cls, version)
+        encoder(message, parts, marks)
         return _joined_between(parts, marks)
     except _FAILURES as failure:
         raise _explain_encoding(message, version) from failure
@@ -78,38 +81,31 @@ def _joined_between(parts: list[Any], marks: list[int]) -> list[RecordData]:
     return pieces
 
 
-def _decoder(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    return cls.CODECS.get((_DECODER, version)) or _compile(cls, version, _DECODER)
-
-
-def _decoder_in_place(cls: type[Message], version: int) -> Callable[..., tuple[Any, int]]:
-    return cls.CODECS.get((_DECODER_IN_PLACE, version)) or _compile(cls, version, _DECODER_IN_PLACE)
-
-
-def _encoder(cls: type[Message], version: int) -> Callable[..., None]:
-    return cls.CODECS.get((_ENCODER, version)) or _compile(cls, version, _ENCODER)
-
-
-def _compile(cls: type[Message], version: int, kind: str) -> Callable[..., Any]:
-    """Compiles and keeps one function. The generators are imported here: most programs that import messages
-    never use most of them, and start-up time is a feature."""
-    from headrace.protocol.decode_source import compile_decoder, holds_records
+def _compile_encoder(cls: type[Message], version: int) -> Callable[..., None]:
+    """Compiles and keeps one encoder. The generators are imported on first use: a program that only imports
+    messages has no need of them, and start-up time is a feature."""
     from headrace.protocol.encode_source import compile_encoder
+
+    if not cls.VERSION_MIN <= version <= cls.VERSION_MAX:
+        raise UnencodableMessage(cls.__name__, version, "", _unknown_version(cls))
+    encoder = cls.ENCODERS[version] = compile_encoder(cls, version)
+    return encoder
+
+
+def _compile_decoder(cls: type[Message], version: int, in_place: bool) -> Callable[..., tuple[Any, int]]:
+    from headrace.protocol.decode_source import compile_decoder, holds_records
     from headrace.protocol.schema import is_flexible
 
     if not cls.VERSION_MIN <= version <= cls.VERSION_MAX:
-        reason = f"unknown version, known are {cls.VERSION_MIN} to {cls.VERSION_MAX}"
-        if kind == _ENCODER:
-            raise UnencodableMessage(cls.__name__, version, "", reason)
-        raise MalformedMessage(cls.__name__, version, "", 0, reason)
-    compiled: Callable[..., Any]
-    if kind == _ENCODER:
-        compiled = compile_encoder(cls, version)
-    else:
-        in_place = kind == _DECODER_IN_PLACE or holds_records(cls, version, is_flexible(cls, version))
-        compiled = compile_decoder(cls, version, in_place)
-    cls.CODECS[kind, version] = compiled
-    return compiled
+        raise MalformedMessage(cls.__name__, version, "", 0, _unknown_version(cls))
+    has_views = in_place or holds_records(cls, version, is_flexible(cls, version))
+    decoder = compile_decoder(cls, version, has_views)
+    (cls.DECODERS_IN_PLACE if in_place else cls.DECODERS)[version] = decoder
+    return decoder
+
+
+def _unknown_version(cls: type[Message]) -> str:
+    return f"unknown version, known are {cls.VERSION_MIN} to {cls.VERSION_MAX}"
 
 
 def _explain(

@@ -46,7 +46,8 @@ class MessageType(type):
             namespace["VERSION_MIN"], namespace["VERSION_MAX"] = version_bounds(versions)
             namespace["FLEXIBLE_SINCE"] = None if flexible == "none" else version_bounds(flexible)[0]
             namespace["LATEST_UNSTABLE"] = latest_unstable
-            namespace["CODECS"] = {}
+            for kind in ("ENCODERS", "DECODERS", "DECODERS_IN_PLACE"):
+                namespace[kind] = {}
         else:
             del namespace["unknown_tags"]
         return super().__new__(mcls, name, bases, namespace)
@@ -90,7 +91,9 @@ class Message(metaclass=MessageType):
     VERSION_MAX: ClassVar[int] = -1
     FLEXIBLE_SINCE: ClassVar[int | None] = None
     LATEST_UNSTABLE: ClassVar[bool] = False
-    CODECS: ClassVar[dict[Any, Callable[..., Any]]] = {}
+    ENCODERS: ClassVar[dict[int, Callable[..., None]]] = {}
+    DECODERS: ClassVar[dict[int, Callable[..., tuple[Any, int]]]] = {}
+    DECODERS_IN_PLACE: ClassVar[dict[int, Callable[..., tuple[Any, int]]]] = {}
     __dataclass_fields__: ClassVar[Any] = _DataclassFields()
     __hash__ = None  # type: ignore[assignment]
 
