@@ -1,12 +1,10 @@
-"""Promises of who compacts what when: choice, checkpoints, pauses, failures, and all of it in processes."""
+"""Promises of who compacts what when: choice, checkpoints, pauses, failures."""
 
 import asyncio
 import errno
 import logging
-import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -15,95 +13,16 @@ from headrace.errors import WorkersClosed
 from headrace.log.checkpoints import CLEANER_OFFSET, read_offsets, write_offsets
 from headrace.log.cleaner_manager import CleanerManager
 from headrace.log.cleaner_states import CleaningStateError, Phase
-from headrace.log.health import DirectoryHealth
-from headrace.log.loader import OpenRequest, open_partition
 from headrace.log.log_reads import Isolation
-from headrace.log.partition_log import LogSurroundings, PartitionLog
-from headrace.log.settings import CleanerSettings, LogSettings, ProducerStateSettings
-from headrace.ports import Disk, Workers
-from headrace.system.disk import RealDisk
-from headrace.system.pace import SystemPace
-from headrace.system.workers import ProcessWorkers
-from headrace.testing.entropy import SeededEntropy
+from headrace.log.settings import CleanerSettings, LogSettings
 from headrace.testing.memory_disk import MemoryDisk
 from headrace.testing.workers import InlineWorkers
 from headrace.types import TopicPartition
-from tests.support_cleaner import TestPace, batches_on_disk, survivors_on_disk
+from tests.support_cleaner import TestPace, batches_on_disk
+from tests.support_cleaner_broker import ROOT, SETTINGS, Broker, HeldWorkers, fill, offsets, write
 from tests.support_log import NOW_MS, on_loop, plain_batch, producer_batch
 
 T = TypeVar("T")
-ROOT = "/data"
-SETTINGS = LogSettings(
-    cleanup_delete=False, cleanup_compact=True, segment_index_bytes=12_000, file_delete_delay_ms=1_000
-)
-PRODUCERS = ProducerStateSettings(transaction_verification_enabled=False)
-
-
-class HeldWorkers:
-    """Workers whose jobs begin only when told to, and can be cancelled before."""
-
-    def __init__(self) -> None:
-        self.started = asyncio.Event()
-        self.released = asyncio.Event()
-
-    async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        self.started.set()
-        await self.released.wait()
-        return function(*arguments)
-
-
-class Broker:
-    """Logs in one directory with a cleaner, and appends that roll as told."""
-
-    def __init__(
-        self,
-        disk: Disk | None = None,
-        workers: Workers | None = None,
-        root: str = ROOT,
-        settings: CleanerSettings | None = None,
-    ) -> None:
-        self.disk = disk or MemoryDisk()
-        self.root = root
-        self.disk.make_directory(root)
-        self.health = DirectoryHealth(root)
-        self.logs: dict[TopicPartition, PartitionLog] = {}
-        self.cleaner = CleanerManager(
-            self.disk,
-            workers or InlineWorkers(),
-            self.logs,
-            [root],
-            settings or CleanerSettings(),
-            lambda: self.disk,
-            TestPace,
-        )
-
-    def open(self, topic: str = "topic", settings: LogSettings = SETTINGS) -> PartitionLog:
-        partition = TopicPartition(topic, 0)
-        request = OpenRequest(f"{self.root}/{partition}", partition, settings, PRODUCERS)
-        surroundings = LogSurroundings(self.disk, SeededEntropy(), self.health)
-        log = self.logs[partition] = open_partition(surroundings, request, NOW_MS)
-        return log
-
-    def dirty_offset(self, topic: str = "topic") -> int | None:
-        path = f"{self.root}/{CLEANER_OFFSET}"
-        return read_offsets(self.disk, path).get(TopicPartition(topic, 0))
-
-
-def write(log: PartitionLog, *keys: bytes, timestamp: int = NOW_MS) -> None:
-    """Append records of these keys as one batch."""
-    log.append_as_leader(plain_batch(keys=keys, timestamp=timestamp), 0, NOW_MS)
-    log.advance_high_watermark(log.log_end_offset)
-
-
-def fill(log: PartitionLog, rounds: int = 3) -> None:
-    """Closed segments with the same two keys again and again, and an empty active one."""
-    for _ in range(rounds):
-        write(log, b"a", b"b")
-        log.roll(NOW_MS)
-
-
-def offsets(log: PartitionLog) -> list[int]:
-    return [record.offset for record in survivors_on_disk(log.disk, log.directory)]
 
 
 @on_loop
@@ -546,28 +465,3 @@ async def test_a_partition_takes_its_checkpoint_to_another_directory() -> None:
     cleaner.on_directory_failed("/other")
     await cleaner.on_deleted("/other", log.partition)
     assert read_offsets(broker.disk, f"/other/{CLEANER_OFFSET}") == {log.partition: 6}
-
-
-def test_compaction_in_a_process_on_a_real_disk(tmp_path: Path) -> None:
-    async def main() -> None:
-        disk = RealDisk()
-        async with ProcessWorkers() as workers:
-            broker = Broker(disk, workers, str(tmp_path))
-            broker.cleaner = CleanerManager(
-                disk, workers, broker.logs, [str(tmp_path)], CleanerSettings(), RealDisk, SystemPace
-            )
-            log = broker.open()
-            fill(log, 5)
-            found = log.read(0, 10_000, Isolation.LOG_END)
-            assert found.records is not None
-            with found.records.file.pin() as pinned:
-                before = os.pread(pinned, 100_000, 0)
-                assert await broker.cleaner.clean_once(NOW_MS)
-                await log.delete_due_files(NOW_MS + 1_000)
-                assert os.pread(pinned, 100_000, 0) == before
-            assert offsets(log) == [8, 9]
-            assert broker.dirty_offset() == 10
-            await log.close(NOW_MS)
-        disk.close()
-
-    asyncio.run(main())
