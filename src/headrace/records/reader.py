@@ -1,7 +1,7 @@
 """Records one by one, lazily: for consumers, tools and tests. The broker's own paths do not come here."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from headrace.ports import BytesLike
 from headrace.records.batch import Batch, batches
@@ -10,6 +10,10 @@ from headrace.records.errors import MalformedRecords
 from headrace.records.varint import InvalidVarint, read_varint, read_varlong
 
 Header = tuple[str, bytes | None]
+
+_PADDING: Final = bytes(16)
+# Set bits of a raw varint that is negative or longer than two bytes.
+_NOT_SHORT_AND_EVEN: Final = ~0x3FFE
 
 
 class Record(NamedTuple):
@@ -33,18 +37,57 @@ def read_records(batch: Batch, limit: int = DECOMPRESSED_MAX) -> Iterator[Record
         raise MalformedRecords(f"Found invalid record count {batch.count} in magic v{batch.magic} batch")
     if batch.count == 0:
         return
+    # The padding lets short varints be read ahead without asking each time whether they are there.
     data = record_bytes(batch, limit)
-    base_offset = batch.base_offset
-    base_timestamp = batch.base_timestamp
+    size = len(data)
+    data += _PADDING
+    base_offset, base_timestamp = batch.base_offset, batch.base_timestamp
     append_time = batch.max_timestamp if batch.timestamp_type else None
-    position = 0
+    start = 0
     for _ in range(batch.count):
+        # Records whose varints are short and that have no headers are read in place, raw varints being twice
+        # what they say or odd where that is negative; anything else is left to `_read_record`.
+        length = data[start]
+        position = start + 2
+        if length >= 0x80:
+            length += (data[start + 1] << 7) - 0x80
+            position = start + 3
+        end = position - 1 + (length >> 1)
+        delta, offset, key = data[position : position + 3]
+        position += 3
+        if offset >= 0x80:
+            offset += (key << 7) - 0x80
+            key = data[position]
+            position += 1
+        content = position + (key >> 1)
+        if content + 1 < end <= size and not (delta | key | offset >> 14 << 7 | length >> 14 << 7) & 0x80:
+            value = data[content]
+            if value >= 0x80:
+                value += (data[content + 1] << 7) - 0x80
+                content += 1
+            content += 1
+            if (
+                content + (value >> 1) + 1 == end
+                and not data[end - 1]
+                and not (length | delta | offset) & 1
+                and (not key & 1 or key == 1)
+                and (not value & _NOT_SHORT_AND_EVEN or value == 1)
+            ):
+                yield Record(
+                    base_offset + (offset >> 1),
+                    base_timestamp + (delta >> 1) if append_time is None else append_time,
+                    data[position : position + (key >> 1)] if key != 1 else None,
+                    data[content : end - 1] if value != 1 else None,
+                    [],
+                )
+                start = end
+                continue
         try:
-            position, record = _read_record(data, position, base_offset, base_timestamp, append_time)
+            start, record = _read_record(data, size, start, base_offset, base_timestamp, append_time)
         except (IndexError, InvalidVarint):
-            raise MalformedRecords(f"Found invalid record structure at byte {position}") from None
+            raise MalformedRecords(f"Found invalid record structure at byte {start}") from None
         yield record
-    if position != len(data):
+    if start != size:
         raise MalformedRecords("Incorrect declared batch size, records still remaining in file")
 
 
@@ -55,14 +98,14 @@ def read_all(buffer: BytesLike) -> Iterator[Record]:
 
 
 def _read_record(
-    data: bytes, position: int, base_offset: int, base_timestamp: int, append_time: int | None
+    data: bytes, size: int, position: int, base_offset: int, base_timestamp: int, append_time: int | None
 ) -> tuple[int, Record]:
     length, position = read_varint(data, position)
     end = position + length
-    if length < 0 or end > len(data):
+    if length < 0 or end > size:
         raise MalformedRecords(
             f"Invalid record size: expected {length} bytes in record payload, "
-            f"but instead the buffer has only {len(data) - position} remaining bytes."
+            f"but instead the buffer has only {size - position} remaining bytes."
         )
     timestamp_delta, position = read_varlong(data, position + 1)
     offset_delta, position = read_varint(data, position)
