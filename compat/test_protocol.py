@@ -9,7 +9,6 @@ import pytest
 
 from compat.kafka_libs import RunJava
 from headrace.cli.dump.message_json import message_json
-from headrace.protocol.api_table import API_ROWS
 from headrace.protocol.apis import APIS
 from headrace.protocol.codec import decode, encode
 from headrace.protocol.errors import MalformedMessage, UnencodableMessage
@@ -152,12 +151,12 @@ def test_the_committed_messages_are_what_the_jars_hold(kafka_libs: Path, tmp_pat
 
 
 def test_header_versions_are_those_of_kafka(run_java: RunJava) -> None:
-    rows = [row for row in API_ROWS if row[4] >= row[3]]
-    questions = [f"{row[0]} {version}" for row in rows for version in range(row[3], row[4] + 1)]
+    apis = [api for api in APIS.values() if not api.is_withdrawn]
+    versions = [(api.key, version) for api in apis for version in range(api.version_min, api.version_max + 1)]
+    questions = [f"{key} {version}" for key, version in versions]
     done = run_java("ProtocolHeaders.java", stdin="\n".join(questions) + "\n")
     assert done.returncode == 0, done.stderr
-    for question, answer in zip(questions, done.stdout.splitlines(), strict=True):
-        key, version = map(int, question.split())
+    for (key, version), answer in zip(versions, done.stdout.splitlines(), strict=True):
         api = APIS[key]
         ours = (
             api.request_header_version(version),

@@ -245,16 +245,17 @@ def api_table(schemas: list[Schema]) -> str:
     lines += [
         "",
         "",
-        "#: Key, name, module, lowest and highest version, first flexible version of request and",
+        "#: Key, name, lowest and highest version, first flexible version of request and",
     ]
     lines += ["#: response (-1 if none), whether the highest version is unstable, listeners that serve it."]
-    lines += ["API_ROWS: tuple[tuple[int, str, str, int, int, int, int, bool, tuple[str, ...]], ...] = ("]
+    lines += ["API_ROWS: tuple[tuple[int, str, int, int, int, int, bool, tuple[str, ...]], ...] = ("]
     for key, request in sorted(requests.items()):
         low, _, high = request.versions.partition("-") if request.has_versions else ("0", "", "-1")
         flexible = _first_version(request.flexible), _first_version(responses[key].flexible)
-        listeners = "".join(f'"{listener}", ' for listener in request.listeners)
+        listeners = ", ".join(f'"{listener}"' for listener in request.listeners)
+        listeners += "," if len(request.listeners) == 1 else ""
         lines.append(
-            f'    ({key}, "{request.api_name}", "{request.api_module}", {int(low)}, {int(high or low)}, '
+            f'    ({key}, "{request.api_name}", {int(low)}, {int(high or low)}, '
             f"{flexible[0]}, {flexible[1]}, {request.latest_unstable}, ({listeners})),"
         )
     return "\n".join([*lines, ")", ""])

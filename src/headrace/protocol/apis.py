@@ -20,7 +20,6 @@ class Api:
         "key",
         "latest_unstable",
         "listeners",
-        "module",
         "name",
         "request_flexible_since",
         "response_flexible_since",
@@ -32,7 +31,6 @@ class Api:
         self,
         key: int,
         name: str,
-        module: str,
         version_min: int,
         version_max: int,
         request_flexible_since: int,
@@ -42,7 +40,6 @@ class Api:
     ) -> None:
         self.key = key
         self.name = name
-        self.module = module
         self.version_min = version_min
         self.version_max = version_max
         self.request_flexible_since = request_flexible_since
@@ -62,6 +59,11 @@ class Api:
     def stable_version_max(self) -> int:
         """The highest version that may be offered to clients."""
         return self.version_max - 1 if self.latest_unstable else self.version_max
+
+    @property
+    def module(self) -> str:
+        """The module of `headrace.protocol.messages` that holds the API's classes."""
+        return ApiKey(self.key).name.lower()
 
     def supports(self, version: int) -> bool:
         """Whether there is a schema for this version."""
