@@ -149,7 +149,8 @@ def fill(log: PartitionLog, appends: int, records: int = 3) -> None:
 
 def content(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> bytes:
     """Every byte from the log's start up to the bound of an isolation."""
-    offset, found = log.log_start_offset, []
+    offset = log.log_start_offset
+    found: list[bytes] = []
     while True:
         records = log.read(offset, 1_000, isolation).records
         if records is None:

@@ -1,6 +1,7 @@
 """Appending: offsets, epochs, timestamps, refusals that leave no trace, duplicates, rolls and failures."""
 
 import errno
+from contextlib import suppress
 
 import pytest
 
@@ -272,8 +273,8 @@ def test_a_follower_refuses_offsets_before_its_end(log: PartitionLog) -> None:
     with pytest.raises(UnexpectedAppendOffset) as refused:
         log.append_as_follower(plain_batch(2, base_offset=6, leader_epoch=0), 0, NOW_MS)
     assert (refused.value.first_offset, refused.value.last_offset) == (6, 7)
+    backwards = plain_batch(1, base_offset=9, leader_epoch=0) + plain_batch(1, base_offset=8)
     with pytest.raises(OffsetsOutOfOrder):
-        backwards = plain_batch(1, base_offset=9, leader_epoch=0) + plain_batch(1, base_offset=8)
         log.append_as_follower(backwards, 0, NOW_MS)
     assert log.log_end_offset == 7
 
@@ -300,8 +301,8 @@ def test_a_follower_leaves_out_an_incomplete_batch_and_refuses_a_corrupt_one(log
 def test_the_quorum_leader_brings_its_own_offsets_and_epochs(log: PartitionLog) -> None:
     batch = plain_batch(2, base_offset=0, leader_epoch=7)
     log.append_as_leader(batch, 7, NOW_MS, origin=AppendOrigin.RAFT_LEADER)
+    other = plain_batch(2, base_offset=2, leader_epoch=6)
     with pytest.raises(KafkaError) as refused:
-        other = plain_batch(2, base_offset=2, leader_epoch=6)
         log.append_as_leader(other, 7, NOW_MS, origin=AppendOrigin.RAFT_LEADER)
     assert refused.value.code == ErrorCode.INVALID_RECORD
     assert log.log_end_offset == 2
@@ -385,8 +386,8 @@ def test_a_full_disk_keeps_what_was_acknowledged(disk: MemoryDisk) -> None:
     disk.capacity_bytes = 12_000
     log = open_log(disk)
     acknowledged = 0
-    with pytest.raises(LogDirectoryOffline):
-        while True:
+    while log.health.failure is None:
+        with suppress(LogDirectoryOffline):
             acknowledged = lead(log, plain_batch(3, size=50))[1] + 1
     assert acknowledged > 0
     disk.capacity_bytes = None

@@ -57,7 +57,9 @@ async def open_directory(path: Path) -> LogDirectory:
 
 def read_batches(log: PartitionLog, isolation: Isolation) -> tuple[list[Batch], list[tuple[int, int]]]:
     """Everything from the log's start on, and the aborted transactions that a consumer is told about."""
-    offset, found, aborted = log.log_start_offset, [], set()
+    offset = log.log_start_offset
+    found: list[Batch] = []
+    aborted: set[tuple[int, int]] = set()
     while True:
         answer = log.read(offset, 64 * 1024, isolation, True)
         for transaction in answer.aborted or ():

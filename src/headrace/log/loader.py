@@ -5,11 +5,13 @@ process); what is loaded then is sound from the recovery point on. Bytes below i
 indexes go, and checked when they are first read."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from headrace.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from headrace.log.leader_epochs import LeaderEpochs
+from headrace.log.log_parts import LoadedParts, LogSurroundings
 from headrace.log.partition_files import PartitionNames, list_partition
-from headrace.log.partition_log import LoadedParts, LogSurroundings, PartitionLog
+from headrace.log.partition_log import PartitionLog
 from headrace.log.producer_rebuild import rebuild_producers
 from headrace.log.producer_state import ProducerState
 from headrace.log.read_verifier import ReadVerifier
@@ -80,28 +82,31 @@ def _open(
     if log_end < log_start:
         segments, log_end = _start_over(surroundings, request, segments, now_ms), log_start
         names.snapshots, names.has_epochs = [], False
-    log_start = max(log_start, segments.first.base_offset)
-    epochs = LeaderEpochs.load(disk, directory) if names.has_epochs else LeaderEpochs(disk, directory)
-    epochs.truncate_from_end(log_end)
-    earliest = epochs.earliest
-    if earliest is not None and earliest.start_offset < request.log_start_offset:
-        epochs.truncate_from_start(request.log_start_offset)
-    producers, written = _load_producers(disk, request, names, segments, log_start, log_end, now_ms)
     # A clean stop has synced everything, and so has recovery.
     recovery_point = log_end if recovered is None else min(recovered.log_end_offset, log_end)
     parts = LoadedParts(
         segments,
-        epochs,
-        producers,
         verifier,
-        log_start,
+        partial(_load_epochs, disk, request, names.has_epochs),
+        partial(_load_producers, disk, request, names.snapshots, segments, now_ms),
+        max(log_start, segments.first.base_offset),
         recovery_point,
         log_end,
         names.has_metadata,
+        is_new=not names.bases,
     )
-    log = PartitionLog(surroundings, directory, request.partition, request.settings, parts, now_ms)
-    log.sync_later(written)
-    return log
+    return PartitionLog(surroundings, directory, request.partition, request.settings, parts, now_ms)
+
+
+def _load_epochs(disk: Disk, request: OpenRequest, has_file: bool, log_end: int) -> LeaderEpochs:
+    if not has_file:
+        return LeaderEpochs(disk, request.directory)
+    epochs = LeaderEpochs.load(disk, request.directory)
+    epochs.truncate_from_end(log_end)
+    earliest = epochs.earliest
+    if earliest is not None and earliest.start_offset < request.log_start_offset:
+        epochs.truncate_from_start(request.log_start_offset)
+    return epochs
 
 
 def _load_segments(
@@ -149,18 +154,18 @@ def _start_over(
 def _load_producers(
     disk: Disk,
     request: OpenRequest,
-    names: PartitionNames,
+    snapshots: list[int],
     segments: SegmentList,
+    now_ms: int,
     log_start: int,
     log_end: int,
-    now_ms: int,
 ) -> tuple[ProducerState, list[File]]:
     producers = ProducerState(
         disk,
         request.directory,
         str(request.partition),
         request.producer_settings,
-        names.snapshots,
+        snapshots,
         request.max_transaction_timeout_ms,
     )
     producers.remove_stray_snapshots(segments.bases)

@@ -21,7 +21,8 @@ from headrace.log.directory_names import (
 from headrace.log.health import DirectoryHealth
 from headrace.log.loader import OpenRequest, open_partition
 from headrace.log.log_errors import LogDirectoryOffline
-from headrace.log.partition_log import LogSurroundings, PartitionLog
+from headrace.log.log_parts import LogSurroundings
+from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import RecoveryReport, recover_partition
 from headrace.log.settings import LogSettings, ProducerStateSettings
 from headrace.ports import Disk, Entropy, Workers
@@ -311,7 +312,7 @@ class LogDirectory:
     def expire_producers(self, now_ms: int) -> None:
         """Forget producers that have been idle for too long."""
         for log in self:
-            log.producers.remove_expired(now_ms)
+            log.expire_producers(now_ms)
 
     # Checkpoints and the end
 

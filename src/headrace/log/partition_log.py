@@ -5,69 +5,31 @@ writes go to the operating system's cache. A failure of the medium takes the log
 raised as `LogDirectoryOffline`; nothing is acknowledged after it. Reading, truncation, retention and loading
 have modules of their own; this one holds the state they share and takes appends."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from headrace.errors import ErrorCode, HeadraceError, KafkaError
-from headrace.log import log_reads, retention, segment_swap, truncation
+from headrace.log import appending, log_reads, retention, segment_swap, truncation
 from headrace.log.append_info import AppendInfo
 from headrace.log.append_origin import AppendOrigin
 from headrace.log.deletions import Deletions
 from headrace.log.flush import Flusher
-from headrace.log.health import DirectoryHealth
 from headrace.log.leader_epochs import EpochEnd, LeaderEpochs
-from headrace.log.leader_validation import validation_rules
-from headrace.log.log_errors import OffsetOutOfRange, UnexpectedAppendOffset
+from headrace.log.log_errors import OffsetOutOfRange
+from headrace.log.log_parts import LoadedParts
+from headrace.log.log_parts import LogSurroundings as LogSurroundings
 from headrace.log.log_position import LogPosition
 from headrace.log.log_reads import FoundOffset, Isolation, LogRead
 from headrace.log.partition_metadata import read_topic_id, write_topic_id
 from headrace.log.producer_append import TRANSACTION_VERSION_UNKNOWN
-from headrace.log.producer_checks import ProducerChanges, check_producers
 from headrace.log.producer_entry import NO_VERIFICATION_GUARD, VerificationGuard
 from headrace.log.producer_state import ProducerState
-from headrace.log.read_verifier import ReadVerifier
-from headrace.log.replicated_batches import replicated_batches, require_raft_epoch
 from headrace.log.segment import Segment, roll_jitter_ms
-from headrace.log.segment_list import SegmentList
 from headrace.log.settings import LogSettings
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.log.truncation import EpochTruncation
-from headrace.ports import BytesLike, Disk, Entropy, File
-from headrace.records.batch import Batch, stamp_offset_and_epoch
+from headrace.ports import BytesLike, Disk, File
 from headrace.records.rules import ValidationRules
-from headrace.records.validator import validate
-from headrace.types import NO_TIMESTAMP, TopicId, TopicPartition
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-
-_new_tuple = tuple.__new__
-
-
-@dataclass(slots=True, frozen=True)
-class LogSurroundings:
-    """What every log of a log directory shares."""
-
-    disk: Disk
-    entropy: Entropy
-    health: DirectoryHealth
-    on_flush_wanted: Callable[["PartitionLog"], None] | None = None
-
-
-@dataclass(slots=True)
-class LoadedParts:
-    """What loading has found in a partition's directory."""
-
-    segments: SegmentList
-    epochs: LeaderEpochs
-    producers: ProducerState
-    verifier: ReadVerifier
-    log_start_offset: int
-    recovery_point: int
-    log_end_offset: int
-    has_topic_id: bool = False
+from headrace.types import TopicId, TopicPartition
 
 
 class PartitionLog:
@@ -75,29 +37,31 @@ class PartitionLog:
 
     __slots__ = (
         "_closed",
-        "_end_offset",
+        "_epochs",
         "_first_unstable",
         "_high_watermark",
         "_names_changed",
-        "_rules",
+        "_parts",
+        "_producers",
         "_surroundings",
         "_topic_id",
         "_topic_id_unread",
-        "_topic_id_unwritten",
         "_unsynced_snapshots",
         "deletions",
         "directory",
         "disk",
-        "epochs",
         "flush_wanted_to",
         "flusher",
         "health",
+        "is_changed",
+        "log_end_offset",
         "log_start_offset",
         "partition",
-        "producers",
         "recovery_point",
+        "rules",
         "segments",
         "settings",
+        "topic_id_unwritten",
         "truncations",
         "verifier",
     )
@@ -112,51 +76,76 @@ class PartitionLog:
         now_ms: int,
     ) -> None:
         self._surroundings = surroundings
+        self._parts = parts
         self.disk = surroundings.disk
         self.health = surroundings.health
         self.directory = directory
         self.partition = partition
         self.settings = settings
         self.segments = parts.segments
-        self.epochs = parts.epochs
-        self.producers = parts.producers
         self.verifier = parts.verifier
-        self._topic_id: TopicId | None = None
-        self._topic_id_unread = parts.has_topic_id
         self.log_start_offset = parts.log_start_offset
+        self.log_end_offset = parts.log_end_offset
+        """The offset that the next record gets; appends and truncation alone move it."""
         self.recovery_point = max(parts.recovery_point, parts.log_start_offset)
         self.flusher = Flusher(self, surroundings.disk, surroundings.health, now_ms)
         self.deletions = Deletions(surroundings.disk, surroundings.health)
         self.flush_wanted_to = 0
         self.truncations = 0
-        self._topic_id_unwritten = False
-        self._end_offset = parts.log_end_offset
+        self.is_changed = parts.is_new
+        self.rules: dict[AppendOrigin, ValidationRules] = {}
+        self.topic_id_unwritten = False
+        self._topic_id: TopicId | None = None
+        self._topic_id_unread = parts.has_topic_id
+        self._epochs: LeaderEpochs | None = None
+        self._producers: ProducerState | None = None
         self._high_watermark = LogPosition(parts.log_start_offset)
         self._first_unstable: LogPosition | None = None
         self._unsynced_snapshots: list[File] = []
-        self._names_changed = False
-        self._rules: dict[AppendOrigin, ValidationRules] = {}
+        self._names_changed = parts.is_new
         self._closed = False
-        self.refresh_first_unstable()
 
     def __repr__(self) -> str:
         return (
             f"PartitionLog({self.partition}, start={self.log_start_offset}, "
-            f"high_watermark={self.high_watermark}, end={self._end_offset})"
+            f"high_watermark={self.high_watermark}, end={self.log_end_offset})"
         )
 
-    # Offsets
+    @property
+    def producers(self) -> ProducerState:
+        """What is known about producers, loaded when it is first needed."""
+        return self._producers or self._load_producers()
 
     @property
-    def log_end_offset(self) -> int:
-        """The offset that the next record gets."""
-        return self._end_offset
+    def epochs(self) -> LeaderEpochs:
+        """Which leader epoch began where, loaded when it is first needed."""
+        return self._epochs or self._load_epochs()
+
+    def _load_producers(self) -> ProducerState:
+        try:
+            producers, written = self._parts.load_producers(self.log_start_offset, self.log_end_offset)
+        except OSError as error:
+            raise self.health.fail(f"loading the producers of {self.partition}", error) from error
+        self._producers = producers
+        self._unsynced_snapshots += written
+        producers.forget_replicated(self._high_watermark.offset)
+        self.refresh_first_unstable()
+        return producers
+
+    def _load_epochs(self) -> LeaderEpochs:
+        try:
+            self._epochs = self._parts.load_epochs(self.log_end_offset)
+        except OSError as error:
+            raise self.health.fail(f"loading the leader epochs of {self.partition}", error) from error
+        return self._epochs
+
+    # Offsets
 
     @property
     def end(self) -> LogPosition:
         """The log end with its place on disk."""
         active = self.segments.active
-        return LogPosition(self._end_offset, active.base_offset, active.size)
+        return LogPosition(self.log_end_offset, active.base_offset, active.size)
 
     @property
     def high_watermark(self) -> int:
@@ -166,11 +155,15 @@ class PartitionLog:
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the oldest undecided transaction begins."""
+        if self._producers is None:
+            self._load_producers()
         return None if self._first_unstable is None else self._first_unstable.offset
 
     @property
     def last_stable_offset(self) -> int:
         """What lies below is decided and replicated: the bound of read_committed."""
+        if self._producers is None:
+            self._load_producers()
         unstable, watermark = self._first_unstable, self._high_watermark.offset
         return unstable.offset if unstable is not None and unstable.offset < watermark else watermark
 
@@ -186,20 +179,20 @@ class PartitionLog:
 
     @property
     def unflushed_messages(self) -> int:
-        return self._end_offset - self.recovery_point
+        return self.log_end_offset - self.recovery_point
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEnd | None:
         """The largest known epoch up to `epoch` and where it ends; None if there is none."""
-        found = self.epochs.end_offset_for(epoch, self._end_offset)
+        found = self.epochs.end_offset_for(epoch, self.log_end_offset)
         return None if found.end_offset < 0 else found
 
     # The high watermark
 
     def advance_high_watermark(self, offset: int) -> bool:
         """Raise the high watermark, as a leader does; it never goes back by this. True if it moved."""
-        if offset > self._end_offset:
+        if offset > self.log_end_offset:
             raise ValueError(
-                f"a high watermark of {offset} lies beyond the end {self._end_offset} of {self.partition}"
+                f"a high watermark of {offset} lies beyond the end {self.log_end_offset} of {self.partition}"
             )
         if offset <= self._high_watermark.offset:
             return False
@@ -208,7 +201,7 @@ class PartitionLog:
 
     def update_high_watermark(self, offset: int) -> int:
         """Take over a high watermark from a leader or a checkpoint, as far as the log reaches."""
-        bounded = min(max(offset, self.log_start_offset), self._end_offset)
+        bounded = min(max(offset, self.log_start_offset), self.log_end_offset)
         if bounded != self._high_watermark.offset:
             self._set_high_watermark(self._position_if_end(bounded))
         return bounded
@@ -221,6 +214,8 @@ class PartitionLog:
 
     def last_stable_position(self) -> LogPosition:
         """The last stable offset with its place on disk."""
+        if self._producers is None:
+            self._load_producers()
         watermark, unstable = self.high_watermark_position(), self._first_unstable
         if unstable is None or unstable.offset >= watermark.offset:
             return watermark
@@ -240,16 +235,17 @@ class PartitionLog:
         self._first_unstable = unstable
 
     def _position_if_end(self, offset: int) -> LogPosition:
-        return self.end if offset == self._end_offset else LogPosition(offset)
+        return self.end if offset == self.log_end_offset else LogPosition(offset)
 
     def _set_high_watermark(self, position: LogPosition) -> None:
         self._high_watermark = position
-        self.producers.forget_replicated(position.offset)
-        self.refresh_first_unstable()
+        if self._producers is not None and not self._producers.has_no_transactions:
+            self._producers.forget_replicated(position.offset)
+            self.refresh_first_unstable()
 
     def follow_end(self) -> None:
         """Keep the high watermark at the end's place if it has reached it: after a roll or a truncation."""
-        if self._high_watermark.offset >= self._end_offset:
+        if self._high_watermark.offset >= self.log_end_offset:
             self._set_high_watermark(self.end)
 
     # Appending
@@ -267,143 +263,13 @@ class PartitionLog:
         """Validate records, give them offsets, epoch and timestamps, and write them with one call.
 
         The buffer is stamped in place. A refusal raises `KafkaError` and leaves the log as it was."""
-        if self.health.failure is not None:
-            self.health.check()
-        if origin is AppendOrigin.RAFT_LEADER:
-            return self._append_given(memoryview(records), leader_epoch, now_ms, origin)
-        rules = self._rules.get(origin)
-        if rules is None:
-            rules = self._rules[origin] = validation_rules(self.partition, self.settings, origin)
-        validated = validate(records, rules, now_ms)
-        batch = validated.batch
-        batch.base_offset = self._end_offset
-        batch.leader_epoch = leader_epoch
-        stamp_offset_and_epoch(batch.buffer, batch.position, self._end_offset, leader_epoch)
-        return self._append(
-            batch.data, [batch], now_ms, origin, guard, transaction_version, validated.append_time
+        return appending.append_as_leader(
+            self, records, leader_epoch, now_ms, origin, guard, transaction_version
         )
 
     def append_as_follower(self, records: BytesLike, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Write what the leader has written, byte for byte; its offsets may skip but not go back."""
-        if self.health.failure is not None:
-            self.health.check()
-        return self._append_given(memoryview(records), leader_epoch, now_ms, AppendOrigin.REPLICATION)
-
-    def _append_given(
-        self, records: memoryview, leader_epoch: int, now_ms: int, origin: AppendOrigin
-    ) -> AppendInfo:
-        found = replicated_batches(records, leader_epoch, self.partition)
-        if not found:
-            return AppendInfo(-1, -1, log_start_offset=self.log_start_offset)
-        if origin is AppendOrigin.RAFT_LEADER:
-            require_raft_epoch(found, leader_epoch, self.partition)
-        first_offset, last = found[0].base_offset, found[-1]
-        if first_offset < self._end_offset:
-            raise UnexpectedAppendOffset(
-                f"offset {first_offset} in an append to {self.partition} lies before its end "
-                f"{self._end_offset}; the last offset is {last.last_offset}, the log starts at "
-                f"{self.log_start_offset}",
-                first_offset,
-                last.last_offset,
-            )
-        size = last.position + last.size
-        data = records if size == len(records) else records[:size]
-        return self._append(
-            data, found, now_ms, origin, NO_VERIFICATION_GUARD, TRANSACTION_VERSION_UNKNOWN, NO_TIMESTAMP
-        )
-
-    def _append(
-        self,
-        data: BytesLike,
-        found: list[Batch],
-        now_ms: int,
-        origin: AppendOrigin,
-        guard: VerificationGuard,
-        transaction_version: int,
-        log_append_time: int,
-    ) -> AppendInfo:
-        settings = self.settings
-        size = len(data)
-        if size > settings.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"an append of {size} bytes to {self.partition} exceeds segment.bytes",
-            )
-        first_offset = found[0].base_offset
-        marks = []
-        max_timestamp = NO_TIMESTAMP
-        has_producer = False
-        for batch in found:
-            timestamp = batch.max_timestamp
-            last_offset = batch.base_offset + batch.last_offset_delta
-            marks.append((last_offset, timestamp, batch.size))
-            if timestamp > max_timestamp:
-                max_timestamp = timestamp
-            if batch.producer_id >= 0:
-                has_producer = True
-        segment = self.segments.active
-        rolls = segment.should_roll(size, max_timestamp, last_offset, now_ms, settings)
-        changes = None
-        if has_producer:
-            place = LogPosition(first_offset, first_offset, 0) if rolls else self.end
-            changes = check_producers(self.producers, found, place, origin, guard, transaction_version)
-            duplicate = changes.duplicate
-            if duplicate is not None:
-                return AppendInfo(
-                    duplicate.first_offset,
-                    duplicate.last_offset,
-                    max_timestamp,
-                    duplicate.timestamp,
-                    self.log_start_offset,
-                    is_duplicate=True,
-                )
-        try:
-            if self._topic_id_unwritten:
-                self.write_topic_id()
-            self._note_epochs(found)
-            if rolls:
-                segment = self.roll(now_ms, first_offset)
-            segment.append(last_offset, data, marks)
-            self._end_offset = last_offset + 1
-            if self._high_watermark.offset > last_offset:
-                self.follow_end()
-            if changes is not None:
-                self._take_over(changes, segment)
-        except OSError as error:
-            raise self.health.fail(f"appending to {self.partition}", error) from error
-        self.producers.end_offset = last_offset + 1
-        must_flush = last_offset + 1 - self.recovery_point >= settings.flush_messages
-        start = self.log_start_offset
-        # A named tuple's own constructor takes several times as long.
-        return _new_tuple(
-            AppendInfo,
-            (first_offset, last_offset, max_timestamp, log_append_time, start, size, False, must_flush),
-        )
-
-    def _note_epochs(self, found: "Iterable[Batch]") -> None:
-        """An epoch is durable before the first record that was written in it."""
-        latest = self.epochs.latest_epoch
-        for batch in found:
-            if batch.leader_epoch != latest and batch.leader_epoch >= 0:
-                self.epochs.assign(batch.leader_epoch, batch.base_offset)
-                latest = self.epochs.latest_epoch
-
-    def _take_over(self, changes: ProducerChanges, segment: Segment) -> None:
-        producers = self.producers
-        for append in changes.appends.values():
-            producers.update(append)
-        for producer_id in changes.verified:
-            producers.verifications.pop(producer_id, None)
-        for completed in changes.completed:
-            if completed.is_aborted:
-                stable_offset = producers.stable_offset_after(completed)
-                segment.transaction_index.append(
-                    AbortedTransaction(
-                        completed.producer_id, completed.first_offset, completed.last_offset, stable_offset
-                    )
-                )
-            producers.complete(completed)
-        self.refresh_first_unstable()
+        return appending.append_as_follower(self, records, leader_epoch, now_ms)
 
     # Verification of transactions
 
@@ -423,6 +289,11 @@ class PartitionLog:
         return self.producers.begin_verification(
             producer_id, sequence, epoch, supports_epoch_bump, now_ms
         ).guard
+
+    def expire_producers(self, now_ms: int) -> None:
+        """Forget producers that have been idle for too long, if any are loaded."""
+        if self._producers is not None:
+            self._producers.remove_expired(now_ms)
 
     # Reading
 
@@ -450,7 +321,7 @@ class PartitionLog:
 
     def roll(self, now_ms: int, expected_next_offset: int = 0) -> Segment:
         """Begin a new segment at the log end, or at a later first offset of what is appended next."""
-        base_offset = max(expected_next_offset, self._end_offset)
+        base_offset = max(expected_next_offset, self.log_end_offset)
         active = self.segments.active
         if base_offset == active.base_offset and active.size == 0:
             active.activate(self.settings.segment_index_bytes)
@@ -478,7 +349,7 @@ class PartitionLog:
         )
         self.segments.add(segment)
         self.verifier.trust(base_offset)
-        self._names_changed = True
+        self.is_changed = self._names_changed = True
         return segment
 
     def _want_flush(self, offset: int) -> None:
@@ -488,7 +359,7 @@ class PartitionLog:
 
     async def flush(self, now_ms: int, offset: int | None = None) -> None:
         """Return once everything up to the present end (or `offset`) is durable."""
-        await self.flusher.flush_to(self._end_offset if offset is None else offset, now_ms)
+        await self.flusher.flush_to(self.log_end_offset if offset is None else offset, now_ms)
 
     async def flush_if_due(self, now_ms: int) -> bool:
         """Flush what a roll has left behind, and all if `flush.ms` has passed; True if there was anything."""
@@ -520,7 +391,7 @@ class PartitionLog:
 
     def mark_flushed(self, offset: int) -> None:
         """Move the recovery point up, after a sync."""
-        self.recovery_point = max(self.recovery_point, min(offset, self._end_offset))
+        self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
 
     # The log's start, truncation, retention
 
@@ -556,7 +427,7 @@ class PartitionLog:
         """Apply retention; returns how many segments went."""
         return retention.delete_old_segments(self, now_ms)
 
-    def replace_segments(self, base_offset: int, replaced: "Iterable[int]", now_ms: int) -> None:
+    def replace_segments(self, base_offset: int, replaced: Iterable[int], now_ms: int) -> None:
         """Put the `.cleaned` segment at `base_offset` in the place of those with the given bases."""
         segment_swap.replace_segments(self, base_offset, list(replaced), now_ms)
 
@@ -570,10 +441,10 @@ class PartitionLog:
 
     def set_end(self, offset: int) -> None:
         """Move the log end back, for truncation alone."""
-        self._end_offset = offset
+        self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.truncations += 1
-        self._names_changed = True
+        self.is_changed = self._names_changed = True
         self.flusher.on_truncated(offset)
 
     def sync_later(self, snapshots: list[File]) -> None:
@@ -595,7 +466,7 @@ class PartitionLog:
     def update_settings(self, settings: LogSettings) -> None:
         """Take over a changed topic configuration."""
         self.settings = settings
-        self._rules.clear()
+        self.rules.clear()
         self.segments.active.index_interval_bytes = settings.index_interval_bytes
 
     @property
@@ -610,7 +481,7 @@ class PartitionLog:
         """Tie the log to its topic's id; the file is written before the first record is."""
         if self.topic_id is None:
             self._topic_id = topic_id
-            self._topic_id_unwritten = True
+            self.topic_id_unwritten = True
         elif self.topic_id != topic_id:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
@@ -619,14 +490,16 @@ class PartitionLog:
 
     def write_topic_id(self) -> None:
         """Write `partition.metadata` if that is still to be done."""
-        if self._topic_id_unwritten and self._topic_id is not None:
+        if self.topic_id_unwritten and self._topic_id is not None:
             write_topic_id(self.disk, self.directory, self._topic_id)
-            self._topic_id_unwritten = False
+            self.topic_id_unwritten = False
 
     def rename_directory(self, name: str) -> None:
         """Give the partition's directory another name beside its present one."""
         parent = self.directory.rpartition("/")[0]
         target = f"{parent}/{name}"
+        # What is loaded on first use has to be loaded before its files move.
+        producers, epochs = self.producers, self.epochs
         try:
             self.write_topic_id()
             self.disk.rename(self.directory, target)
@@ -634,8 +507,9 @@ class PartitionLog:
         except OSError as error:
             raise self.health.fail(f"renaming the directory of {self.partition}", error) from error
         self.deletions.moved_to(self.directory, target)
-        self.directory = self.producers.directory = target
-        self.epochs.moved_to(target)
+        producers.directory = target
+        epochs.moved_to(target)
+        self.directory = target
         for segment in self.segments:
             segment.moved_to(target)
 
@@ -646,18 +520,24 @@ class PartitionLog:
         self.health.check()
         try:
             self.write_topic_id()
-            snapshot = self.producers.take_snapshot()
-            if snapshot is not None:
-                self._unsynced_snapshots.append(snapshot)
-                self._names_changed = True
-            self.segments.active.deactivate()
-            self.epochs.flush()
-            await self.disk.off_loop(self.unsynced(self._end_offset + 1))
+            if self.is_changed:
+                await self._finish()
+            elif self._epochs is not None:
+                self._epochs.flush()
         except OSError as error:
             raise self.health.fail(f"closing {self.partition}", error) from error
-        self.mark_flushed(self._end_offset)
+        self.mark_flushed(self.log_end_offset)
         self.close_files()
         self._closed = True
+
+    async def _finish(self) -> None:
+        snapshot = self.producers.take_snapshot()
+        if snapshot is not None:
+            self._unsynced_snapshots.append(snapshot)
+            self._names_changed = True
+        self.segments.active.deactivate()
+        self.epochs.flush()
+        await self.disk.off_loop(self.unsynced(self.log_end_offset + 1))
 
     def close_files(self) -> None:
         """Give back all descriptors and write nothing, as for a directory that has failed."""

@@ -67,6 +67,11 @@ class ProducerState:
     def is_empty(self) -> bool:
         return not self.entries and not self.unreplicated
 
+    @property
+    def has_no_transactions(self) -> bool:
+        """Whether nothing is open or waits for its marker to be replicated."""
+        return not len(self.ongoing) and not len(self.unreplicated)
+
     # Appending
 
     def prepare(self, producer_id: int, origin: AppendOrigin) -> ProducerAppend:
