@@ -1,0 +1,124 @@
+"""What waits to be sent on one connection: bytes and file ranges, in order.
+
+It sends as much as the socket takes, but no more than a fair share at a time, so that one fast reader of a
+huge range does not starve the others."""
+
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from headrace.net.ranges import OutgoingRange, read_range
+from headrace.ports import BytesLike
+from headrace.protocol.fields import FileRange, RecordData
+
+ROUND_BYTES: Final = 1024 * 1024
+JOINED_BYTES: Final = 128 * 1024
+#: Up to this size, copying into one send is cheaper than a descriptor and a call of its own.
+COPIED_RANGE_BYTES: Final = 32 * 1024
+#: How many ranges of a connection are pinned ahead of their turn; the others are pinned when it comes.
+PINS_AHEAD: Final = 64
+
+Outgoing: TypeAlias = BytesLike | OutgoingRange
+
+_MORE: Final = getattr(socket, "MSG_MORE", 0)
+_BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
+
+
+class Outbox:
+    """A queue of bytes and ranges. `unsent` counts the bytes of both, and of replies not in it yet."""
+
+    __slots__ = ("_pins", "_queue", "unsent")
+
+    def __init__(self) -> None:
+        self._queue: deque[Outgoing] = deque()
+        self._pins = 0
+        self.unsent = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._queue)
+
+    def prepare(self, part: RecordData) -> Outgoing:
+        """What to queue for a part of a reply. Ranges become safe from what happens to their files."""
+        if type(part) in _BUFFERS:
+            return part  # type: ignore[return-value]
+        source: FileRange = part  # type: ignore[assignment]
+        if len(source) <= COPIED_RANGE_BYTES:
+            return read_range(source)
+        outgoing = OutgoingRange(source)
+        if self._pins < PINS_AHEAD:
+            self._pin(outgoing)
+        return outgoing
+
+    def put(self, parts: Sequence[Outgoing]) -> None:
+        """Queue the prepared parts of a reply."""
+        self._queue.extend(parts)
+
+    def release(self, parts: Sequence[Outgoing]) -> None:
+        """Give back what prepared parts hold."""
+        for part in parts:
+            if type(part) is OutgoingRange and part.is_pinned:
+                part.release()
+                self._pins -= 1
+
+    def clear(self) -> None:
+        """Forget what was not sent."""
+        self.release(self._queue)
+        self._queue.clear()
+        self.unsent = 0
+
+    def send(self, sock: socket.socket) -> bool:
+        """Send this round's share. Whether the queue is empty now; if not, go on when the socket is ready."""
+        queue = self._queue
+        left = ROUND_BYTES
+        try:
+            while queue and left > 0:
+                head = queue[0]
+                if type(head) is OutgoingRange:
+                    left -= self._send_range(sock, head, left)
+                else:
+                    left -= self._send_bytes(sock)
+        except (BlockingIOError, InterruptedError):
+            return False
+        return not queue
+
+    def _send_bytes(self, sock: socket.socket) -> int:
+        data = self._joined()
+        queue = self._queue
+        try:
+            sent = sock.send(data, _MORE) if queue else sock.send(data)
+        except (BlockingIOError, InterruptedError):
+            queue.appendleft(data)
+            raise
+        self.unsent -= sent
+        if sent < len(data):
+            queue.appendleft(memoryview(data)[sent:])
+            raise BlockingIOError
+        return sent
+
+    def _joined(self) -> BytesLike:
+        """The bytes at the head of the queue in one piece, up to a range or a piece too large to copy."""
+        queue = self._queue
+        pieces: list[BytesLike] = []
+        size = 0
+        while queue:
+            piece = queue[0]
+            if type(piece) is OutgoingRange or (pieces and size + len(piece) > JOINED_BYTES):  # type: ignore[arg-type]
+                break
+            pieces.append(queue.popleft())  # type: ignore[arg-type]
+            size += len(piece)  # type: ignore[arg-type]
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _send_range(self, sock: socket.socket, outgoing: OutgoingRange, limit: int) -> int:
+        if not outgoing.is_pinned:
+            self._pin(outgoing)
+        sent = outgoing.send(sock, limit)
+        self.unsent -= sent
+        if outgoing.left == 0:
+            self._queue.popleft()
+            self.release((outgoing,))
+        return sent
+
+    def _pin(self, outgoing: OutgoingRange) -> None:
+        outgoing.pin()
+        self._pins += 1

@@ -1,0 +1,16 @@
+"""What the network asks of whoever answers requests."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from headrace.net.connection import ServerConnection
+
+
+class Service(Protocol):
+    """Answers the requests of a listener's connections."""
+
+    def on_frame(self, connection: "ServerConnection", frame: memoryview) -> None:
+        """Handle one request, without its length. `frame` is only valid until this returns.
+
+        Whoever owes a reply takes a slot with `connection.reserve()` before returning, and completes it now
+        or later. An exception closes the connection."""
