@@ -248,9 +248,9 @@ def _first_at(log: "PartitionLog", timestamp: int) -> FoundOffset | None:
     for segment in log.segments:
         if segment.largest_timestamp >= timestamp:
             found = segment.find_timestamp(timestamp, log.log_start_offset)
-            if found is None:
-                return None
-            return FoundOffset(found.timestamp, found.offset, _epoch_or_none(found.leader_epoch))
+            # A segment before the log's start may still be there; its records are not to be found.
+            if found is not None:
+                return FoundOffset(found.timestamp, found.offset, _epoch_or_none(found.leader_epoch))
     return None
 
 
