@@ -8,7 +8,10 @@ from typing import Any
 from crc32c import crc32c
 
 from headrace.records.compression import Compression, compress
-from headrace.records.varint import encode_unsigned, encode_varint
+from headrace.records.rules import INT64_MAX, Origin, ValidationRules
+from headrace.records.varint import encode_varint
+from headrace.records.xxhash import xxh32_short
+from headrace.types import TopicPartition
 
 NOW = 1_700_000_000_000
 HEADER = Struct(">qiibIhiqqqhii")
@@ -101,7 +104,10 @@ def good(how_many: int = 3, **overrides: Any) -> RawBatch:
 
 @dataclass(slots=True, frozen=True)
 class Refusal:
-    """A batch that must be refused, and how 4.3.1 refuses it. `settings` are topic settings by Kafka's key."""
+    """A batch that must be refused, and with which code. `settings` are topic settings by Kafka's key.
+
+    The code is that of 4.3.1 unless `stricter`: then Kafka would store the batch or fail in another way.
+    """
 
     name: str
     make: Callable[[], bytes]
@@ -117,59 +123,84 @@ def _body(*parts: bytes) -> bytes:
     return framed(b"".join(parts))
 
 
-# The fields of a record up to its key: attributes, timestamp delta, offset delta.
-_HEAD = b"\x00\x00\x00"
 _KEY = sized(b"key")
 _VALUE = sized(b"value")
-_BAD_BODIES: dict[str, bytes] = {
-    "record length beyond the batch": framed(_HEAD + _KEY + _VALUE + b"\x00", 500),
-    "record length one too small": framed(_HEAD + _KEY + _VALUE + b"\x00", 13),
-    "record length one too large": framed(_HEAD + _KEY + _VALUE + b"\x00", 15),
-    "negative record length": framed(_HEAD + _KEY + _VALUE + b"\x00", -3),
-    "record of length zero": framed(b""),
-    "record of attributes only": framed(b"\x00"),
-    "timestamp delta cut short": b"\x04\x00\x80",
-    "overlong timestamp delta": _body(b"\x00", OVERLONG_VARLONG, b"\x00", _KEY, _VALUE, b"\x00"),
-    "overlong offset delta": _body(b"\x00\x00", OVERLONG_VARINT, _KEY, _VALUE, b"\x00"),
-    "overlong key length": _body(_HEAD, OVERLONG_VARINT, _VALUE, b"\x00"),
-    "overlong value length": _body(_HEAD, _KEY, OVERLONG_VARINT, b"\x00"),
-    "overlong header count": _body(_HEAD, _KEY, _VALUE, OVERLONG_VARINT),
-    "key beyond the record": _body(_HEAD, encode_varint(100), b"key", _VALUE, b"\x00"),
-    "key as long as an int allows": _body(_HEAD, encode_varint(2**31 - 1), b"key", _VALUE, b"\x00"),
-    "value beyond the record": _body(_HEAD, _KEY, encode_varint(100), b"value", b"\x00"),
-    "value one byte too long": _body(_HEAD, _KEY, encode_varint(6), b"value"),
-    "no value": _body(_HEAD, _KEY),
-    "no header count": _body(_HEAD, _KEY, _VALUE),
-    "negative header count": _body(_HEAD, _KEY, _VALUE, encode_varint(-1)),
-    "more headers than bytes": _body(_HEAD, _KEY, _VALUE, encode_varint(1000)),
-    "header count one too large": _body(_HEAD, _KEY, _VALUE, encode_varint(2), sized(b"h"), sized(b"v")),
-    "header count one too small": _body(
-        _HEAD, _KEY, _VALUE, encode_varint(1), sized(b"h"), sized(b"v"), sized(b"i"), sized(b"w")
-    ),
-    "null header name": _body(_HEAD, _KEY, _VALUE, encode_varint(1), sized(None), sized(b"v")),
-    "header name beyond the record": _body(_HEAD, _KEY, _VALUE, encode_varint(1), encode_varint(90), b"h"),
-    "header value beyond the record": _body(
-        _HEAD, _KEY, _VALUE, encode_varint(1), sized(b"h"), encode_varint(90), b"v"
-    ),
-    "overlong header name length": _body(_HEAD, _KEY, _VALUE, encode_varint(1), OVERLONG_VARINT, sized(b"v")),
-    "overlong header value length": _body(_HEAD, _KEY, _VALUE, encode_varint(1), sized(b"h"), OVERLONG_VARINT),
-    "bytes after the headers": _body(_HEAD, _KEY, _VALUE, b"\x00", b"xyz"),
+# Kafka does not look at the lengths of records in compressed batches, Headrace does.
+_UNSEEN_WHEN_COMPRESSED = {
+    "record length beyond the batch",
+    "record length one too small",
+    "record length one too large",
+    "negative record length",
 }
-_LENGTH_ONLY = {"record length one too small", "record length one too large"}
 
 
-def body_refusals() -> list[Refusal]:
-    """A bad record in last, first and only place, plain and compressed."""
+def bad_records(delta: int) -> dict[str, bytes]:
+    """Records that do not parse, each in one respect; `delta` is their offset delta."""
+    head = b"\x00\x00" + encode_varint(delta)
+    sound = head + _KEY + _VALUE + b"\x00"
+    before_headers = head + _KEY + _VALUE
+    one_header = before_headers + encode_varint(1)
+    return {
+        "record length beyond the batch": framed(sound, 500),
+        "record length one too small": framed(sound, len(sound) - 1),
+        "record length one too large": framed(sound, len(sound) + 1),
+        "negative record length": framed(sound, -3),
+        "record of length zero": framed(b""),
+        "record of attributes only": framed(b"\x00"),
+        "timestamp delta cut short": b"\x04\x00\x80",
+        "overlong timestamp delta": _body(b"\x00", OVERLONG_VARLONG, head[2:], _KEY, _VALUE, b"\x00"),
+        "overlong offset delta": _body(b"\x00\x00", OVERLONG_VARINT, _KEY, _VALUE, b"\x00"),
+        "overlong key length": _body(head, OVERLONG_VARINT, _VALUE, b"\x00"),
+        "overlong value length": _body(head, _KEY, OVERLONG_VARINT, b"\x00"),
+        "overlong header count": _body(before_headers, OVERLONG_VARINT),
+        "key beyond the record": _body(head, encode_varint(100), b"key", _VALUE, b"\x00"),
+        "key as long as an int allows": _body(head, encode_varint(2**31 - 1), b"key", _VALUE, b"\x00"),
+        "value beyond the record": _body(head, _KEY, encode_varint(100), b"value", b"\x00"),
+        "value one byte too long": _body(head, _KEY, encode_varint(6), b"value"),
+        "no value": _body(head, _KEY),
+        "no header count": _body(before_headers),
+        "negative header count": _body(before_headers, encode_varint(-1)),
+        "more headers than bytes": _body(before_headers, encode_varint(1000)),
+        "header count one too large": _body(before_headers, encode_varint(2), sized(b"h"), sized(b"v")),
+        "header count one too small": _body(one_header, sized(b"h"), sized(b"v"), sized(b"i"), sized(b"w")),
+        "null header name": _body(one_header, sized(None), sized(b"v")),
+        "header name beyond the record": _body(one_header, encode_varint(90), b"h"),
+        "header value beyond the record": _body(one_header, sized(b"h"), encode_varint(90), b"v"),
+        "overlong header name length": _body(one_header, OVERLONG_VARINT, sized(b"v")),
+        "overlong header value length": _body(one_header, sized(b"h"), OVERLONG_VARINT),
+        "bytes after the headers": _body(before_headers, b"\x00", b"xyz"),
+    }
+
+
+def record_structure_refusals() -> list[Refusal]:
+    """A bad record alone, in first and in last place, plain and compressed."""
     cases = []
-    for name, body in _BAD_BODIES.items():
-        for place, records in (
-            ("alone", [body]),
-            ("first", [body, record(1)]),
-            ("last", [record(0), body]),
-        ):
+    for name in bad_records(0):
+        first, second = bad_records(0)[name], bad_records(1)[name]
+        places = {"alone": [first], "first": [first, record(1)], "last": [record(0), second]}
+        for place, records in places.items():
             for codec in (Compression.NONE, Compression.GZIP, Compression.LZ4):
                 raw = RawBatch(records, attributes=codec)
-                cases.append(Refusal(f"{name}, {place}, {codec.name.lower()}", raw.encode, 87))
+                stricter = codec != Compression.NONE and name in _UNSEEN_WHEN_COMPRESSED
+                label = f"{name}, {place}, {codec.name.lower()}"
+                cases.append(Refusal(label, raw.encode, 87, stricter=stricter))
+    return cases
+
+
+def offset_refusals() -> list[Refusal]:
+    """Offset deltas that do not count from 0; Kafka would store the plain ones."""
+    wrong = {
+        "offset deltas from 1": [record(1), record(2)],
+        "an offset delta left out": [record(0), record(2)],
+        "an offset delta twice": [record(0), record(0)],
+        "offset deltas in reverse": [record(1), record(0)],
+        "negative offset delta": [record(-1), record(1)],
+    }
+    cases = []
+    for name, records in wrong.items():
+        plain = RawBatch(records)
+        cases.append(Refusal(f"{name}, none", plain.encode, 87, stricter=True))
+        cases.append(Refusal(f"{name}, zstd", replace(plain, attributes=4).encode, -1))
     return cases
 
 
@@ -208,9 +239,15 @@ def header_refusals() -> list[Refusal]:
         Refusal("count zero", lambda: good(count=0).encode(), 87),
         Refusal("negative count", lambda: good(count=-1).encode(), 87),
         Refusal("count zero and no records", lambda: RawBatch(last_offset_delta=0).encode(), 87),
-        Refusal("more records counted than there are", lambda: good(count=4, last_offset_delta=3).encode(), 87),
-        Refusal("fewer records counted than there are", lambda: good(count=2, last_offset_delta=1).encode(), 87),
-        Refusal("bytes after the last record", lambda: good(payload=b"".join(good().records) + b"\0").encode(), 87),
+        Refusal(
+            "more records counted than there are", lambda: good(count=4, last_offset_delta=3).encode(), 87
+        ),
+        Refusal(
+            "fewer records counted than there are", lambda: good(count=2, last_offset_delta=1).encode(), 87
+        ),
+        Refusal(
+            "bytes after the last record", lambda: good(payload=b"".join(good().records) + b"\0").encode(), 87
+        ),
         Refusal("control batch from a client", lambda: good(attributes=0x20).encode(), 87),
         Refusal("producer id without sequence", lambda: good(producer_id=5, producer_epoch=0).encode(), 87),
         Refusal(
@@ -218,7 +255,9 @@ def header_refusals() -> list[Refusal]:
             lambda: good(producer_id=5, producer_epoch=0, base_sequence=-2).encode(),
             87,
         ),
-        Refusal("batch above max.message.bytes", lambda: good().encode(), 10, settings="max.message.bytes=60"),
+        Refusal(
+            "batch above max.message.bytes", lambda: good().encode(), 10, settings="max.message.bytes=60"
+        ),
         Refusal("length prefix that does not end", lambda: RawBatch([OVERLONG_VARINT]).encode(), -1),
     ]
 
@@ -227,12 +266,31 @@ def payload_refusals() -> list[Refusal]:
     """Payloads that do not decompress, or to something else than the header says."""
     gzip, snappy, lz4, zstd = Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD
     cases = [Refusal(f"plain records marked {c.name.lower()}", _marked(c), -1) for c in (gzip, lz4, zstd)]
-    cases += [Refusal(f"empty {c.name.lower()} payload", _payload(c, b""), -1) for c in (gzip, snappy, lz4, zstd)]
+    cases += [Refusal(f"empty {c.name.lower()} payload", _payload(c, b""), -1) for c in (gzip, snappy, lz4)]
+    cases.append(Refusal("empty zstd payload", _payload(zstd, b""), 87))
+    for codec in (gzip, snappy, lz4, zstd):
+        whole, name = _compressed(codec), codec.name.lower()
+        cases.append(Refusal(f"{name} payload cut in half", _payload(codec, whole[: len(whole) // 2]), -1))
+        cases.append(Refusal(f"{name} payload cut by a byte", _payload(codec, whole[:-1]), -1))
+    for codec in (gzip, snappy, zstd):
+        twice, name = _compressed(codec) * 2, codec.name.lower()
+        cases.append(Refusal(f"{name} payload twice", _payload(codec, twice), 87))
     cases += [
-        Refusal(f"{c.name.lower()} payload cut in half", _payload(c, _compressed(c)[: len(_compressed(c)) // 2]), code)
-        for c, code in ((gzip, -1), (snappy, -1), (lz4, -1), (zstd, -1))
+        Refusal("gzip with a wrong checksum", _payload(gzip, _compressed(gzip)[:-8] + bytes(8)), -1),
+        Refusal("snappy block of negative length", _payload(snappy, _compressed(snappy) + b"\xff" * 4), -1),
+        Refusal("lz4 with dependent blocks", _payload(lz4, _lz4_flags(0x40)), -1),
+        Refusal("lz4 with reserved flags", _payload(lz4, _lz4_flags(0x61)), -1),
+        Refusal("lz4 with a wrong header checksum", _payload(lz4, _compressed(lz4)[:6] + b"\x00"), -1),
+        Refusal("zstd with something behind it", _payload(zstd, _compressed(zstd) + b"xyzw"), -1),
     ]
     return cases
+
+
+def _lz4_flags(flags: int) -> bytes:
+    """A frame with other flags and the header checksum that goes with them."""
+    descriptor = bytes([flags, 0x40])
+    checksum = bytes([xxh32_short(descriptor) >> 8 & 0xFF])
+    return b"\x04\x22\x4d\x18" + descriptor + checksum + _compressed(Compression.LZ4)[7:]
 
 
 def _marked(codec: Compression) -> Callable[[], bytes]:
@@ -293,3 +351,30 @@ def record_refusals() -> list[Refusal]:
             ),
         ]
     return cases
+
+
+def all_refusals() -> list[Refusal]:
+    """Every kind, in an order that does not change."""
+    return [
+        *header_refusals(),
+        *payload_refusals(),
+        *record_refusals(),
+        *offset_refusals(),
+        *record_structure_refusals(),
+    ]
+
+
+def rules_for(settings: str, origin: str = "CLIENT") -> ValidationRules:
+    """The rules that topic settings, by Kafka's keys, amount to."""
+    given = dict(pair.split("=") for pair in settings.split(",")) if settings != "-" else {}
+    codec = given.get("compression.type", "producer")
+    names = {"producer": None, "uncompressed": Compression.NONE}
+    return ValidationRules(
+        TopicPartition("topic", 0),
+        compact="compact" in given.get("cleanup.policy", ""),
+        timestamp_type=int(given.get("message.timestamp.type") == "LogAppendTime"),
+        before_max_ms=int(given.get("message.timestamp.before.max.ms", INT64_MAX)),
+        compression=names[codec] if codec in names else Compression[codec.upper()],
+        max_message_bytes=int(given.get("max.message.bytes", 1_048_588)),
+        origin=Origin[origin],
+    )
