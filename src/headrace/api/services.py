@@ -5,11 +5,13 @@ a task would be waste). Whoever runs handlers cancels that awaitable when the co
 that no reply is sent."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from headrace.api.auto_topics import AutoTopics
 from headrace.api.context import RequestContext
 from headrace.config.node import NodeConfig
+from headrace.errors import KafkaError
 from headrace.ports import Clock
 from headrace.protocol.message import Message
 
@@ -25,6 +27,9 @@ if TYPE_CHECKING:
 class Services:
     """The node as handlers see it. `config` is replaced as a whole when it changes at run time.
 
+    `static_config` is what server.properties gave, if that is not `config` any more. Whoever has to act when
+    `config` changes is in `on_config_change`, and is called with the old and the new one.
+
     `metrics` is what the dispatch counts with; handlers keep plain counters on the objects they count for."""
 
     config: NodeConfig
@@ -35,15 +40,23 @@ class Services:
     fetch_sessions: "FetchSessions"
     producer_ids: "ProducerIds"
     metrics: object = None
+    cluster_id: str = ""
+    static_config: NodeConfig | None = None
+    auto_topics: AutoTopics = field(default_factory=AutoTopics)
+    on_config_change: list[Callable[[NodeConfig, NodeConfig], None]] = field(default_factory=list)
 
 
 Reply: TypeAlias = Message | None
 Handler: TypeAlias = Callable[[Services, RequestContext, Any], "Reply | Awaitable[Reply]"]
+ErrorResponse: TypeAlias = Callable[[Any, int, KafkaError], Reply]
 
 
 @dataclass(slots=True, frozen=True)
 class Api:
-    """One API as this node speaks it: a line of `table.py`."""
+    """One API as this node speaks it: a line of `table.py`.
+
+    `error_response` makes the reply to a request (of a version) that was refused or failed as a whole. An API
+    without one, and None for one that wants no reply, ends in a closed connection."""
 
     key: int
     name: str
@@ -51,3 +64,4 @@ class Api:
     request: type[Message]
     response: type[Message]
     handle: Handler
+    error_response: ErrorResponse | None = None
