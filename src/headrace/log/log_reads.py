@@ -59,6 +59,9 @@ class FileRange:
     _log: "PartitionLog"
     _truncations: int
 
+    def __len__(self) -> int:
+        return self.length
+
     @contextmanager
     def pin(self) -> Iterator[int]:
         """A descriptor from which the range can be sent until left, whatever happens to the log.
