@@ -1,0 +1,57 @@
+"""What the operating system says about this process."""
+
+import os
+import resource
+import sys
+from typing import NamedTuple
+
+
+class ProcessState(NamedTuple):
+    """Memory in bytes, processor time in seconds, open descriptors and how many there may be."""
+
+    resident_bytes: int
+    virtual_bytes: int
+    cpu_seconds: float
+    descriptors: int
+    descriptors_max: int
+
+
+def process_state() -> ProcessState:
+    """How things stand now. Where the system does not say what is resident, its highest value stands in."""
+    resident, virtual = _memory()
+    times = os.times()
+    return ProcessState(resident, virtual, times.user + times.system, _descriptors(), _descriptor_limit())
+
+
+def _memory() -> tuple[int, int]:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = file.read().split()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return (peak if sys.platform == "darwin" else peak * 1024), 0
+    size = os.sysconf("SC_PAGE_SIZE")
+    return int(pages[1]) * size, int(pages[0]) * size
+
+
+def _descriptors() -> int:
+    try:
+        return len(os.listdir("/dev/fd")) - 1
+    except OSError:
+        return 0
+
+
+def _descriptor_limit() -> int:
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft if soft != resource.RLIM_INFINITY else -1
+
+
+def raise_descriptor_limit() -> None:
+    """Allow this process as many descriptors as it may have without asking anybody."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError):
+            # Some systems name a hard limit that they don't grant; what there is has to do.
+            return
