@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from headrace.config.headrace_keys import HEADRACE_KEYS
 from headrace.config.keys.broker import BROKER_KEYS
 from headrace.config.node import NodeConfig, broker_key
 from headrace.config.node_checks import check_node
@@ -45,7 +46,8 @@ def unknown_keys(config: NodeConfig) -> list[UnknownKey]:
         return []
     from difflib import get_close_matches  # only a misspelt key needs it
 
-    nearest = {name: get_close_matches(name, BROKER_KEYS, 1, 0.8) for name in unknown}
+    known = [*BROKER_KEYS, *HEADRACE_KEYS]
+    nearest = {name: get_close_matches(name, known, 1, 0.8) for name in unknown}
     return [UnknownKey(name, found[0] if found else None) for name, found in nearest.items()]
 
 
@@ -82,6 +84,6 @@ def _warnings_of_a_broker(config: NodeConfig) -> list[str]:
 
 
 def _is_known(name: str) -> bool:
-    if broker_key(name) is not None or name in AUTHORISER_KEYS:
+    if broker_key(name) is not None or name in AUTHORISER_KEYS or name in HEADRACE_KEYS:
         return True
     return name.startswith((f"{PROVIDERS_KEY}.", "rsm.config.", "rlmm.config."))
