@@ -251,11 +251,16 @@ class LogDirectory:
         return log
 
     def retire(
-        self, partition: TopicPartition, now_ms: int, kind: DirectoryKind = DirectoryKind.DELETED
+        self,
+        partition: TopicPartition,
+        now_ms: int,
+        kind: DirectoryKind = DirectoryKind.DELETED,
+        *,
+        is_future: bool = False,
     ) -> None:
         """Take a partition out of use: renamed at once, removed from the disk after the delay (or, astray,
         kept for somebody to look at)."""
-        log = self.logs.pop(partition)
+        log = (self.future_logs if is_future else self.logs).pop(partition)
         self._flush_wanted.pop(log, None)
         log.rename_directory(self._retired(partition, kind))
         log.close_files()
