@@ -21,7 +21,7 @@ class DirectoryInUse(HeadraceError):
 class DirectoryLock:
     """A lock on one directory, held from `with` on or from `acquire` to `release`.
 
-    No other part of the process may open the file: the system drops the lock when any descriptor of it closes.
+    No other part of the process may open the file: the system drops the lock when any descriptor closes.
     """
 
     __slots__ = ("_descriptor", "directory")

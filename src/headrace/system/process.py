@@ -3,47 +3,35 @@
 import os
 import resource
 import sys
-from typing import NamedTuple
+import time
+from typing import Final, NamedTuple
+
+_STARTED_SECONDS: Final = time.time()
 
 
 class ProcessState(NamedTuple):
-    """Memory in bytes, processor time in seconds, open descriptors and how many there may be."""
+    """Memory in bytes, processor time and the time of the start in seconds, descriptors; -1 if not known."""
 
     resident_bytes: int
     virtual_bytes: int
     cpu_seconds: float
-    descriptors: int
+    open_descriptors: int
     descriptors_max: int
+    start_seconds: float
 
 
 def process_state() -> ProcessState:
     """How things stand now. Where the system does not say what is resident, its highest value stands in."""
     resident, virtual = _memory()
     times = os.times()
-    return ProcessState(resident, virtual, times.user + times.system, _descriptors(), _descriptor_limit())
-
-
-def _memory() -> tuple[int, int]:
-    try:
-        with open("/proc/self/statm", "rb") as file:
-            pages = file.read().split()
-    except OSError:
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return (peak if sys.platform == "darwin" else peak * 1024), 0
-    size = os.sysconf("SC_PAGE_SIZE")
-    return int(pages[1]) * size, int(pages[0]) * size
-
-
-def _descriptors() -> int:
-    try:
-        return len(os.listdir("/dev/fd")) - 1
-    except OSError:
-        return 0
-
-
-def _descriptor_limit() -> int:
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return soft if soft != resource.RLIM_INFINITY else -1
+    return ProcessState(
+        resident,
+        virtual,
+        times.user + times.system,
+        _open_descriptors(),
+        _descriptor_limit(),
+        _STARTED_SECONDS,
+    )
 
 
 def raise_descriptor_limit() -> None:
@@ -55,3 +43,27 @@ def raise_descriptor_limit() -> None:
         except (OSError, ValueError):
             # Some systems name a hard limit that they don't grant; what there is has to do.
             return
+
+
+def _memory() -> tuple[int, int]:
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            pages = file.read().split()
+    except OSError:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return (peak if sys.platform == "darwin" else peak * 1024), -1
+    size = os.sysconf("SC_PAGE_SIZE")
+    return int(pages[1]) * size, int(pages[0]) * size
+
+
+def _open_descriptors() -> int:
+    try:
+        # Listing the directory takes a descriptor of its own.
+        return len(os.listdir("/dev/fd")) - 1
+    except OSError:
+        return -1
+
+
+def _descriptor_limit() -> int:
+    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return soft if soft != resource.RLIM_INFINITY else -1
