@@ -1,8 +1,8 @@
 """What handlers are given to work with, and the form they have.
 
-A handler returns its reply at once wherever it can; one that has to wait returns an awaitable (a future, where
-a task would be waste). Whoever runs handlers cancels that awaitable when the connection closes. None means
-that no reply is sent."""
+A handler returns its reply at once wherever it can; one that has to wait returns an awaitable (a future,
+where a task would be waste). Whoever runs handlers cancels that awaitable when the connection closes. None
+means that no reply is sent."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
