@@ -15,7 +15,8 @@ from headrace.log.producer_rebuild import rebuild_producers, replay_batch
 from headrace.log.producer_state import ProducerState
 from headrace.log.segment import Segment
 from headrace.log.segment_list import SegmentList
-from headrace.log.segment_scan import scan_checked
+from headrace.log.segment_results import Recovered
+from headrace.log.segment_scan import BatchHeader, scan_checked, scan_headers
 from headrace.log.settings import LogSettings, ProducerStateSettings
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.ports import Disk
@@ -118,10 +119,13 @@ class _Recovery:
     def _check_unflushed(self) -> None:
         unflushed = self._segments.from_base(self._first_unflushed())
         while unflushed:
-            segment = unflushed.pop(0)
-            if self._recover(segment):
+            segment = unflushed[0]
+            if segment.base_offset < self._producers.end_offset:
+                # Truncation had removed this one, and the crash undid that.
+                self._report.damage.append(f"{segment.log.path} begins before the segment before it ends")
                 self._remove(unflushed)
-                return
+            elif self._recover(unflushed.pop(0)):
+                self._remove(unflushed)
 
     def _first_unflushed(self) -> int:
         at = self._segments.floor(self._job.recovery_point)
@@ -129,17 +133,50 @@ class _Recovery:
 
     def _recover(self, segment: Segment) -> bool:
         """Check one segment and rebuild all that is derived from it; True if it had to be cut."""
-        producers = self._producers
-        self._rebuild_producers(segment.base_offset)
-
-        recovered = segment.recover(lambda batch: self._replay(segment, batch), self._epochs)
-        producers.end_offset = recovered.next_offset
-        producers.take_snapshot()
-        self._report.segments_checked += 1
-        self._report.bytes_truncated += recovered.bytes_truncated
+        recovered = self._replay_segment(segment)
+        bytes_truncated = recovered.bytes_truncated
         if recovered.fault is not None:
             self._report.damage.append(str(recovered.fault))
-        return recovered.bytes_truncated > 0
+        stale_offset = self._stale_offset(segment)
+        if stale_offset is not None:
+            bytes_truncated += segment.truncate_to(stale_offset, self._job.now_ms)
+            self._report.damage.append(
+                f"{segment.log.path} had batches of an older leader from offset {stale_offset} on"
+            )
+            self._replay_segment(segment)
+        self._producers.take_snapshot()
+        self._report.segments_checked += 1
+        self._report.bytes_truncated += bytes_truncated
+        return bytes_truncated > 0
+
+    def _replay_segment(self, segment: Segment) -> Recovered:
+        self._rebuild_producers(segment.base_offset)
+        recovered = segment.recover(lambda batch: self._replay(segment, batch), self._epochs)
+        self._producers.end_offset = recovered.next_offset
+        return recovered
+
+    def _stale_offset(self, segment: Segment) -> int | None:
+        """Where batches begin that a truncation had removed and a crash has brought back.
+
+        They can only be at the end, and are of an older epoch than the checkpoint has for their offsets: an
+        epoch is durable before its first record."""
+        index = segment.offset_index
+        if not self._has_stale(segment, index.lookup(index.last_offset).position):
+            return None
+        for header in scan_headers(segment.log, 0, segment.size):
+            if self._is_stale(header):
+                return header.base_offset
+        return None
+
+    def _has_stale(self, segment: Segment, position: int) -> bool:
+        last = None
+        for header in scan_headers(segment.log, position, segment.size):
+            last = header
+        return last is not None and self._is_stale(last)
+
+    def _is_stale(self, header: BatchHeader) -> bool:
+        expected = self._epochs.epoch_for_offset(header.base_offset)
+        return expected is not None and 0 <= header.leader_epoch < expected
 
     def _rebuild_producers(self, offset: int) -> None:
         rebuild_producers(
