@@ -26,7 +26,9 @@ class Inspection(NamedTuple):
     offsets_in_order: bool
 
 
-class _Parsed(NamedTuple):
+class ParsedRecord(NamedTuple):
+    """The fields of a record that rules are about; sizes are negative for null."""
+
     offset_delta: int
     timestamp_delta: int
     key_size: int
@@ -39,7 +41,7 @@ def inspect(batch: Batch, data: bytes, rules: ValidationRules, now_ms: int, *, i
     max_timestamp = NO_TIMESTAMP
     in_order = True
     compressed = batch.compression != 0
-    for index, parsed in enumerate(_parse(data, batch, compressed=compressed)):
+    for index, parsed in enumerate(parse_records(data, batch, compressed=compressed)):
         timestamp = batch.max_timestamp
         if not batch.timestamp_type:
             timestamp = _wrapped(batch.base_timestamp + parsed.timestamp_delta)
@@ -71,7 +73,7 @@ def _refusal(errors: list[tuple[ErrorCode, RecordError]]) -> RecordsRefused:
 
 
 def _record_error(
-    batch: Batch, parsed: _Parsed, timestamp: int, rules: ValidationRules, now_ms: int, kind: str
+    batch: Batch, parsed: ParsedRecord, timestamp: int, rules: ValidationRules, now_ms: int, kind: str
 ) -> tuple[ErrorCode, str] | None:
     if rules.compact and parsed.key_size < 0:
         return (
@@ -105,7 +107,7 @@ def _wrapped(value: int) -> int:
     return (value + _SIGN) % _WORD - _SIGN
 
 
-def _parse(data: bytes, batch: Batch, *, compressed: bool) -> Iterator[_Parsed]:
+def parse_records(data: bytes, batch: Batch, *, compressed: bool) -> Iterator[ParsedRecord]:
     """Each record's fields; MalformedRecords where one does not parse or something is left over."""
     if batch.count < 0:
         raise MalformedRecords(f"Found invalid record count {batch.count} in magic v{batch.magic} batch")
@@ -142,7 +144,7 @@ def _parse(data: bytes, batch: Batch, *, compressed: bool) -> Iterator[_Parsed]:
         raise MalformedRecords("Incorrect declared batch size, records still remaining in file")
 
 
-def _parse_body(data: bytes, body: int) -> tuple[int, _Parsed]:
+def _parse_body(data: bytes, body: int) -> tuple[int, ParsedRecord]:
     """A record's fields and where its last header ends."""
     timestamp_delta, position = read_varlong(data, body + 1)
     offset_delta, position = read_varint(data, position)
@@ -165,7 +167,7 @@ def _parse_body(data: bytes, body: int) -> tuple[int, _Parsed]:
         position = _skip(data, position, size)
         size, position = read_varint(data, position)
         position = _skip(data, position, size)
-    return position, _Parsed(offset_delta, timestamp_delta, key_size, value_size)
+    return position, ParsedRecord(offset_delta, timestamp_delta, key_size, value_size)
 
 
 def _skip(data: bytes, position: int, size: int) -> int:
