@@ -35,7 +35,8 @@ def scan(data: bytes, count: int, *, keys_required: bool) -> Range | None:
     while index < count:
         stretch = None
         if index >= look_at and count - index >= _FEW:
-            shape = shape or shape_at(data, start, keys_required=keys_required)
+            if shape is None and _next_is_as_long(data, start):
+                shape = shape_at(data, start, keys_required=keys_required)
             stretch = shape and find_run(data, start, shape, index, count)
             backoff = min(backoff * 2, _STRIDE_MAX) if stretch is None else _STRIDE_FIRST
         if stretch is None:
@@ -53,6 +54,18 @@ def scan(data: bytes, count: int, *, keys_required: bool) -> Range | None:
         if most > high:
             high = most
     return (low, high) if start == len(data) else None
+
+
+def _next_is_as_long(data: bytes, start: int) -> bool:
+    """Whether the record at `start` is followed by one of its length, as far as two bytes of that tell."""
+    prefix = data[start : start + 2]
+    if len(prefix) < 2:
+        return False
+    if prefix[0] < 0x80:
+        end = start + 1 + (prefix[0] >> 1)
+    else:
+        end = start + (prefix[1] << 6) + (prefix[0] >> 1) - 62
+    return data[end : end + 1] == prefix[:1]
 
 
 def _walk_on(data: bytes, start: int, index: int, stop: int, keys_required: bool) -> Stretch:

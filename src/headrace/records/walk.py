@@ -1,4 +1,4 @@
-"""Records without headers walked one by one: what is left when neighbours differ in shape.
+"""Records walked one by one: what is left when neighbours differ in shape.
 
 Both walks end before the first record that is not in their mould, whatever that is, and leave it to others.
 Varints stay raw in them: twice what they say, or odd where that is negative.
@@ -7,7 +7,7 @@ Varints stay raw in them: twice what they say, or odd where that is negative.
 import struct
 from typing import Final
 
-from headrace.records.columns import OFFSET_WORDS, TWO_BYTE_END, offset_bound
+from headrace.records.columns import OFFSET_WORDS, offset_bound
 from headrace.records.measure import Stretch
 from headrace.records.varint import ONE_BYTE_END
 
@@ -16,20 +16,18 @@ _TWO_BYTES: Final = 0x4000
 _NOT_SHORT_AND_EVEN: Final = ~0x3FFE
 _NOT_LAST_AND_EVEN: Final = ~0x7E
 
-# The head of a record up to the length of its key, for offset deltas of one, two and three bytes. The third
-# byte of an offset delta comes in one word with the length of the key.
+# The head of a record up to the length of its key, for offset deltas of one and two bytes.
 _HEAD_1: Final = struct.Struct(">BBxBBB")
 _HEAD_2: Final = struct.Struct(">BBxBHB")
-_HEAD_3: Final = struct.Struct(">BBxBHH")
 
 
 def walk_long(data: bytes, start: int, index: int, stop: int, *, keys_required: bool) -> Stretch:
     """Records from the one at `start`, whose offset delta is `index`, up to `stop` or the first odd one.
 
-    The mould: a length of two bytes, which means 64 bytes to 8 KiB, and a timestamp delta of one. Offset
-    deltas of another width than the first one's are odd as well.
+    The mould: a length of two bytes, which means 64 bytes to 8 KiB, a timestamp delta of one, and no headers.
+    Offset deltas of three bytes, or of another width than the first one's, are odd as well.
     """
-    head, expected_offsets, top = _heads(index, min(stop - index, offset_bound(index)))
+    head, expected_offsets = _heads(index, min(stop - index, offset_bound(index)))
     unpack, head_size = head.unpack_from, head.size
     null_key = -1 if keys_required else 1
     walked = 0
@@ -37,7 +35,6 @@ def walk_long(data: bytes, start: int, index: int, stop: int, *, keys_required: 
     try:
         for expected in expected_offsets:
             length, length_high, delta, offset, key = unpack(data, start)
-            key -= top
             position = start + head_size + (key >> 1)
             value = data[position]
             if value < 0x80:
@@ -69,19 +66,15 @@ def walk_long(data: bytes, start: int, index: int, stop: int, *, keys_required: 
     return walked, start, low, high
 
 
-def _heads(index: int, count: int) -> tuple[struct.Struct, range | tuple[int, ...], int]:
-    """How to read heads from offset delta `index` on, the offset deltas to expect, and what tops them."""
+def _heads(index: int, count: int) -> tuple[struct.Struct, range | tuple[int, ...]]:
+    """How to read heads from offset delta `index` on, and the offset deltas to expect in them."""
     if index < ONE_BYTE_END:
-        return _HEAD_1, range(index << 1, (index + count) << 1, 2), 0
-    at = index % TWO_BYTE_END
-    if index < TWO_BYTE_END:
-        return _HEAD_2, OFFSET_WORDS[at : at + count], 0
-    words = tuple(word | 0x80 for word in OFFSET_WORDS[at : at + count])
-    return _HEAD_3, words, index >> 13 << 8
+        return _HEAD_1, range(index << 1, (index + count) << 1, 2)
+    return _HEAD_2, OFFSET_WORDS[index : index + count]
 
 
 def walk(data: bytes, start: int, index: int, stop: int, *, keys_required: bool) -> Stretch:
-    """As `walk_long`, with lengths and timestamp deltas of up to two bytes, offset deltas of up to three."""
+    """As `walk_long`, with headers, and with varints of up to two bytes, in offset deltas of up to three."""
     walked = 0
     null_key = -1 if keys_required else 1
     low, high, previous = _TWO_BYTES, -_TWO_BYTES, -1
@@ -116,10 +109,11 @@ def walk(data: bytes, start: int, index: int, stop: int, *, keys_required: bool)
                 position += 1
                 value += (data[position] << 7) - 0x80
             position += (value >> 1) + 1
+            headers = data[position]
+            position = _after_headers(data, position, headers) if headers else position + 1
             if (
-                position + 1 != end
+                position != end
                 or offset != expected
-                or data[position]
                 or length & _NOT_SHORT_AND_EVEN
                 or (key & _NOT_SHORT_AND_EVEN and key != null_key)
                 or (value & _NOT_SHORT_AND_EVEN and value != 1)
@@ -136,3 +130,21 @@ def walk(data: bytes, start: int, index: int, stop: int, *, keys_required: bool)
         # The record runs off the data, or is longer than this walk can tell: not one for it.
         pass
     return walked, start, low, high
+
+
+def _after_headers(data: bytes, position: int, headers: int) -> int:
+    """The position after that many headers, or one that no record can end at if they are not short."""
+    if headers & 0x81:
+        return -1
+    position += 1
+    for _ in range(headers >> 1):
+        name = data[position]
+        position += 1 + (name >> 1)
+        value = data[position]
+        if value >= 0x80:
+            position += 1
+            value += (data[position] << 7) - 0x80
+        if name & 0x81 or (value & _NOT_SHORT_AND_EVEN and value != 1):
+            return -1
+        position += 1 + (value >> 1)
+    return position
