@@ -221,14 +221,18 @@ def _examine(batch: Batch, data: bytes, rules: ValidationRules, now_ms: int, *, 
         deltas = scan(data, batch.count, keys_required=rules.compact)
         if deltas is not None:
             earliest, latest = batch.base_timestamp + deltas[0], batch.base_timestamp + deltas[1]
-            in_bounds = earliest >= now_ms - rules.before_max_ms and latest <= now_ms + rules.after_max_ms
-            if (
-                earliest >= 0
-                and latest < _TIMESTAMP_SAFE
-                and (in_bounds or rules.timestamp_type == LOG_APPEND_TIME)
-            ):
+            if rules.timestamp_type == LOG_APPEND_TIME or _in_bounds(earliest, latest, rules, now_ms):
                 return Inspection(latest, offsets_in_order=True)
     return inspect(batch, data, rules, now_ms, in_place=in_place)
+
+
+def _in_bounds(earliest: int, latest: int, rules: ValidationRules, now_ms: int) -> bool:
+    """Whether all timestamps in a range are surely fine; records may have none, but then all of them."""
+    if earliest == latest == NO_TIMESTAMP:
+        return True
+    return max(0, now_ms - rules.before_max_ms) <= earliest and latest <= min(
+        _TIMESTAMP_SAFE, now_ms + rules.after_max_ms
+    )
 
 
 def _set_max_timestamp(batch: Batch, timestamp_type: int, max_timestamp: int) -> None:
