@@ -12,8 +12,9 @@ from uuid import UUID
 
 from headrace.config.node import NodeConfig
 from headrace.errors import HeadraceError
-from headrace.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from headrace.metadata.ids import decode_id, encode_id, is_reserved_directory, random_id
+from headrace.log.meta_properties import VERSION, MetaProperties, read_meta_properties, write_meta_properties
+from headrace.metadata.directories import node_directories, verify_directories
+from headrace.metadata.ids import decode_id, encode_id, random_id
 from headrace.ports import Clock, Disk, Entropy
 from headrace.raft.settings import METADATA_PARTITION
 from headrace.server.refusals import StartRefused
@@ -34,9 +35,8 @@ class DataDirectories:
 def find_directories(
     config: NodeConfig, disk: Disk, entropy: Entropy, clock: Clock, properties_path: str = "server.properties"
 ) -> DataDirectories:
-    """What the directories' `meta.properties` say; StartRefused if the node must not use them."""
-    paths = sorted({*config.log_dirs, config.metadata_log_dir})
-    found, offline = _read(disk, paths)
+    """What the directories' `meta.properties` say; HeadraceError if the node must not use them."""
+    found, offline = _read(disk, node_directories(config))
     if config.metadata_log_dir in offline:
         raise StartRefused(
             f"the metadata log directory {config.metadata_log_dir} can't be read: "
@@ -46,16 +46,9 @@ def find_directories(
     for path in found:
         if path not in formatted:
             raise StartRefused(_not_formatted(path, config, properties_path, formatted.values()))
-    if not formatted:
-        raise StartRefused(f"none of the log directories can be read: {'; '.join(offline.values())}")
-    cluster_id = _common_cluster(formatted)
-    for path, properties in formatted.items():
-        _check_node(config, path, properties)
         _check_metadata_place(config, disk, path)
-    ids = {
-        path: _directory_id(disk, entropy, clock, path, properties) for path, properties in formatted.items()
-    }
-    _check_ids(ids)
+    cluster_id = verify_directories(formatted, None, config.node_id)
+    ids = {path: _directory_id(disk, entropy, clock, path, each) for path, each in formatted.items()}
     for path, reason in offline.items():
         logger.error("log directory %s is offline: %s", path, reason)
     return DataDirectories(cluster_id, ids, offline)
@@ -70,11 +63,8 @@ def lock_directories(directories: DataDirectories, stack: ExitStack) -> None:
             raise StartRefused(str(error)) from None
         except OSError as error:
             # What can't be locked can't be written either.
-            del directories.ids[path]
             directories.offline[path] = f"its lock can't be taken: {error}"
             logger.error("log directory %s is offline: %s", path, directories.offline[path])
-    if not directories.ids:
-        raise StartRefused("none of the log directories can be written")
 
 
 def _read(disk: Disk, paths: Iterable[str]) -> tuple[dict[str, MetaProperties | None], dict[str, str]]:
@@ -101,25 +91,6 @@ def _not_formatted(
     return f"{path} is not formatted (it has no meta.properties); this does it: {command}"
 
 
-def _common_cluster(formatted: dict[str, MetaProperties]) -> str:
-    first, *others = formatted.items()
-    for path, properties in others:
-        if properties.cluster_id != first[1].cluster_id:
-            raise StartRefused(
-                f"{path} belongs to cluster {properties.cluster_id}, but {first[0]} to "
-                f"{first[1].cluster_id}; log.dirs may only name directories of one cluster"
-            )
-    return first[1].cluster_id
-
-
-def _check_node(config: NodeConfig, path: str, properties: MetaProperties) -> None:
-    if properties.node_id != config.node_id:
-        raise StartRefused(
-            f"{path} belongs to node {properties.node_id}, but node.id is {config.node_id}; set node.id to "
-            f"{properties.node_id} if the data was moved here, or name an empty directory"
-        )
-
-
 def _check_metadata_place(config: NodeConfig, disk: Disk, path: str) -> None:
     if path != config.metadata_log_dir and disk.exists(f"{path}/{METADATA_PARTITION}"):
         raise StartRefused(
@@ -128,30 +99,12 @@ def _check_metadata_place(config: NodeConfig, disk: Disk, path: str) -> None:
         )
 
 
-def _directory_id(disk: Disk, entropy: Entropy, clock: Clock, path: str, properties: MetaProperties) -> UUID:
+def _directory_id(disk: Disk, entropy: Entropy, clock: Clock, path: str, found: MetaProperties) -> UUID:
     """The id of a directory, which gets one if it was formatted before there were any."""
-    if properties.directory_id is None:
-        fresh = random_id(entropy)
-        logger.info("giving log directory %s the id %s", path, encode_id(fresh))
-        named = replace(properties, directory_id=encode_id(fresh))
-        write_meta_properties(disk, path, named, clock.now_ms())
-        return fresh
-    try:
-        return decode_id(properties.directory_id)
-    except ValueError:
-        raise StartRefused(
-            f"{path}/meta.properties has the directory.id {properties.directory_id!r}"
-        ) from None
-
-
-def _check_ids(ids: dict[str, UUID]) -> None:
-    seen: dict[UUID, str] = {}
-    for path, directory_id in ids.items():
-        if is_reserved_directory(directory_id):
-            raise StartRefused(f"{path} has the reserved directory.id {encode_id(directory_id)}")
-        if directory_id in seen:
-            raise StartRefused(
-                f"{path} and {seen[directory_id]} have the same directory.id {encode_id(directory_id)}: "
-                "one is a copy of the other"
-            )
-        seen[directory_id] = path
+    if found.directory_id is not None:
+        return decode_id(found.directory_id)
+    fresh = random_id(entropy)
+    logger.info("log directory %s had no id and gets %s", path, encode_id(fresh))
+    named = replace(found, directory_id=encode_id(fresh), version=VERSION)
+    write_meta_properties(disk, path, named, clock.now_ms())
+    return fresh
