@@ -7,14 +7,54 @@ advertised that is not in it.
 from typing import Final
 
 from headrace.api import (
+    k03_metadata,
     k18_api_versions,
+    k19_create_topics,
+    k20_delete_topics,
+    k32_describe_configs,
+    k33_alter_configs,
+    k37_create_partitions,
+    k44_incremental_alter_configs,
+    k55_describe_quorum,
+    k57_update_features,
+    k60_describe_cluster,
+    k64_unregister_broker,
+    k74_list_config_resources,
+    k75_describe_topic_partitions,
 )
 from headrace.api.services import Api
 
-BROKER_APIS: Final[tuple[Api, ...]] = (k18_api_versions.API,)
+BROKER_APIS: Final[tuple[Api, ...]] = (
+    k03_metadata.API,
+    k18_api_versions.API,
+    k19_create_topics.API,
+    k20_delete_topics.API,
+    k32_describe_configs.API,
+    k33_alter_configs.API,
+    k37_create_partitions.API,
+    k44_incremental_alter_configs.API,
+    k55_describe_quorum.API,
+    k57_update_features.API,
+    k60_describe_cluster.API,
+    k64_unregister_broker.API,
+    k74_list_config_resources.API,
+    k75_describe_topic_partitions.API,
+)
 """What clients and brokers may ask, in the order of keys."""
 
-CONTROLLER_APIS: Final[tuple[Api, ...]] = (k18_api_versions.API,)
+CONTROLLER_APIS: Final[tuple[Api, ...]] = (
+    k18_api_versions.API,
+    k19_create_topics.API,
+    k20_delete_topics.API,
+    k32_describe_configs.API,
+    k33_alter_configs.API,
+    k37_create_partitions.API,
+    k44_incremental_alter_configs.API,
+    k55_describe_quorum.API,
+    k57_update_features.API,
+    k60_describe_cluster.API,
+    k64_unregister_broker.API,
+)
 """What may be asked on a controller's listener, in the order of keys."""
 
 
