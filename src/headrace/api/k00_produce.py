@@ -1,0 +1,318 @@
+"""Produce: append one batch to each partition named.
+
+Every partition has a result of its own. Without acknowledgement there is no reply, and an error closes the
+connection, since there is no other way to tell. It waits for syncs and replicas only."""
+
+from collections.abc import Awaitable
+from typing import Final, NamedTuple, cast
+
+from headrace.api.context import RequestContext
+from headrace.api.leader_hints import LeaderHints
+from headrace.api.produce_form import check_form, is_transactional, producer_of
+from headrace.api.services import Api, Services
+from headrace.api.topic_names import INTERNAL_TOPICS
+from headrace.errors import ErrorCode, KafkaError
+from headrace.log.append_info import AppendInfo
+from headrace.log.producer_entry import NO_VERIFICATION_GUARD, VerificationGuard
+from headrace.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+from headrace.records.rules import RecordsRefused
+from headrace.replication.partition import ACKS_ALL, Partition
+from headrace.replication.waits import Condition, wait_for_all
+
+_BY_TOPIC_ID_SINCE: Final = 13
+_LEADER_HINTS_SINCE: Final = 10
+_TRANSACTIONS_V2_SINCE: Final = 12
+_ACKS_NONE: Final = 0
+_ACKS_KNOWN: Final = frozenset({-1, 0, 1})
+_NO_OFFSET: Final = -1
+_ADMIN_CLIENT: Final = "__admin_client"
+
+# Refusals that have nothing to do with the partition's content; Kafka tells no log start with them.
+_WITHOUT_LOG_START: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+
+
+class Unfinished(NamedTuple):
+    """An append that is not to be acknowledged yet."""
+
+    partition: Partition
+    info: AppendInfo
+    result: PartitionProduceResponse
+
+
+def handle(
+    services: Services, context: RequestContext, request: ProduceRequest
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    """Append everything, and reply at once unless something has to be waited for."""
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            if is_transactional(cast("memoryview | None", partition.records)):
+                check_transaction(request)
+    appending = Appending(services, context, request)
+    response = appending.run()
+    if appending.unfinished:
+        return _finish(services, context, request, response, appending.unfinished)
+    return _reply(context, request, response)
+
+
+class Appending:
+    """One request on its way through the partitions."""
+
+    __slots__ = ("_context", "_hints", "_now_ms", "_request", "_services", "unfinished")
+
+    def __init__(self, services: Services, context: RequestContext, request: ProduceRequest) -> None:
+        self._services = services
+        self._context = context
+        self._request = request
+        self._now_ms = services.clock.now_ms()
+        self._hints: LeaderHints | None = None
+        self.unfinished: list[Unfinished] = []
+
+    def run(self) -> ProduceResponse:
+        responses = []
+        for topic in self._request.topic_data:
+            name = self._name_of(topic)
+            results = [self._append(name, data) for data in topic.partition_data]
+            responses.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results)
+            )
+        response = ProduceResponse(responses=responses)
+        if self._hints is not None:
+            response.node_endpoints = [NodeEndpoint(**node) for node in self._hints.endpoints()]
+        return response
+
+    def _name_of(self, topic: TopicProduceData) -> str | None:
+        """None for a topic id that nobody knows."""
+        if self._context.version < _BY_TOPIC_ID_SINCE:
+            return topic.name
+        hosted = self._services.replicas.topics_by_id.get(topic.topic_id)
+        if hosted is not None:
+            return hosted.name
+        return self._services.replicas.cluster.topic_name(topic.topic_id)
+
+    def _append(self, name: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        index = data.index
+        if name is None:
+            return _refusal(index, ErrorCode.UNKNOWN_TOPIC_ID)
+        replicas = self._services.replicas
+        partition = replicas.get(name, index)
+        if partition is None and not replicas.cluster.has_partition(name, index):
+            return _refusal(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        records = cast(memoryview, data.records)
+        if records is None:
+            # The protocol allows it, no producer does it, and Kafka has no better answer.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        try:
+            check_form(records, self._context.version)
+            if self._request.acks not in _ACKS_KNOWN:
+                return _refusal(index, ErrorCode.INVALID_REQUIRED_ACKS)
+            if name in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT:
+                return _refusal(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        except KafkaError as error:
+            return _refusal(index, error.code)
+        if partition is not None:
+            partition.counters.produce_requests += 1
+        try:
+            return self._append_to(partition or replicas.find(name, index), records, index)
+        except KafkaError as error:
+            return self._refused(name, index, partition, error)
+
+    def _append_to(self, partition: Partition, records: memoryview, index: int) -> PartitionProduceResponse:
+        if partition.is_offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        acks = self._request.acks
+        if is_transactional(records):
+            self._verify(partition, records)
+        info = partition.append(records, acks, self._now_ms)
+        counters = partition.counters
+        counters.bytes_in += len(records)
+        counters.messages_in += info.last_offset - info.first_offset + 1
+        result = PartitionProduceResponse(
+            index=index,
+            base_offset=info.first_offset,
+            log_append_time_ms=info.log_append_time,
+            log_start_offset=info.log_start_offset,
+        )
+        if info.must_flush or (acks == ACKS_ALL and partition.followers):
+            self.unfinished.append(Unfinished(partition, info, result))
+        return result
+
+    def _verify(self, partition: Partition, records: memoryview) -> None:
+        """A batch that opens a transaction has to be known to the transaction's coordinator."""
+        version_two = self._context.version >= _TRANSACTIONS_V2_SINCE
+        if not version_two and not self._services.config.flag("transaction.partition.verification.enable"):
+            return
+        producer = producer_of(records)
+        guard: VerificationGuard = partition.leader_log.start_verification(
+            producer.producer_id, producer.base_sequence, producer.epoch, version_two, self._now_ms
+        )
+        if guard is not NO_VERIFICATION_GUARD:
+            raise Unverified(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+    def _refused(
+        self, name: str, index: int, partition: Partition | None, error: KafkaError
+    ) -> PartitionProduceResponse:
+        code = error.code
+        result = _refusal(index, code)
+        if code not in _WITHOUT_LOG_START and not isinstance(error, Unverified):
+            log = None if partition is None else partition.log
+            result.log_start_offset = _NO_OFFSET if log is None else log.log_start_offset
+            if partition is not None:
+                partition.counters.produce_requests_failed += 1
+        if isinstance(error, Unverified):
+            result.error_message = error.message
+        elif isinstance(error, RecordsRefused):
+            result.error_message = error.client_message
+            result.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+                for batch_index, message in error.record_errors
+            ]
+        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER and self._context.version >= _LEADER_HINTS_SINCE:
+            self._hints = self._hints or LeaderHints(self._services.replicas, self._context.listener)
+            leader = self._hints.leader_of(name, index)
+            result.current_leader = LeaderIdAndEpoch(
+                leader_id=leader.leader, leader_epoch=leader.leader_epoch
+            )
+        return result
+
+
+class Unverified(KafkaError):
+    """A transaction that could not be verified; producers take this code for one that passes."""
+
+    def __init__(self, reason: ErrorCode) -> None:
+        super().__init__(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {reason.name}",
+        )
+
+
+def check_transaction(request: ProduceRequest) -> None:
+    """Transactional batches need a transactional id, and come from one producer."""
+    if request.transactional_id is None:
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    producers = set()
+    for topic in request.topic_data:
+        for partition in topic.partition_data:
+            records = cast("memoryview | None", partition.records)
+            if records is not None and is_transactional(records):
+                producer = producer_of(records)
+                producers.add((producer.producer_id, producer.epoch))
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
+        )
+
+
+async def _finish(
+    services: Services,
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+    unfinished: list[Unfinished],
+) -> ProduceResponse | None:
+    """Wait for syncs and replicas, and correct the results of those that failed at it."""
+    for partition, info, result in unfinished:
+        if info.must_flush and partition.log is not None:
+            try:
+                await partition.log.flush(services.clock.now_ms(), info.last_offset + 1)
+            except KafkaError as error:
+                _overwrite(result, error.code)
+    if request.acks == ACKS_ALL:
+        waiting = [each for each in unfinished if each.partition.followers and not each.result.error_code]
+        replicated = wait_for_all(
+            ((each.partition, _is_replicated(each)) for each in waiting), request.timeout_ms
+        )
+        if replicated is not None:
+            await replicated
+        for each in waiting:
+            _settle(each)
+    return _reply(context, request, response)
+
+
+def _is_replicated(each: Unfinished) -> Condition:
+    return lambda: each.partition.is_replicated(each.info.last_offset + 1)
+
+
+def _settle(each: Unfinished) -> None:
+    """What the wait for replicas has come to."""
+    partition = each.partition
+    if partition.is_offline:
+        _overwrite(each.result, ErrorCode.KAFKA_STORAGE_ERROR)
+        return
+    try:
+        if not partition.is_replicated(each.info.last_offset + 1):
+            _overwrite(each.result, ErrorCode.REQUEST_TIMED_OUT)
+        elif partition.is_under_min_isr:
+            _overwrite(each.result, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+    except KafkaError as error:
+        _overwrite(each.result, error.code)
+
+
+def _overwrite(result: PartitionProduceResponse, code: ErrorCode) -> None:
+    result.error_code = code
+
+
+def _refusal(index: int, code: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=code, base_offset=_NO_OFFSET)
+
+
+def error_response(request: ProduceRequest, version: int, error: KafkaError) -> ProduceResponse | None:
+    """The same error for every partition."""
+    if request.acks == _ACKS_NONE:
+        return None
+    responses = []
+    for topic in request.topic_data:
+        results = [_refusal(partition.index, error.code) for partition in topic.partition_data]
+        for result in results:
+            result.error_message = error.message or None
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results)
+        )
+    return ProduceResponse(responses=responses)
+
+
+def _reply(
+    context: RequestContext, request: ProduceRequest, response: ProduceResponse
+) -> ProduceResponse | None:
+    if request.acks != _ACKS_NONE:
+        return response
+    failures = [
+        f"{topic.name or topic.topic_id}-{result.index}: {ErrorCode(result.error_code).name}"
+        for topic in response.responses
+        for result in topic.partition_responses
+        if result.error_code
+    ]
+    if failures:
+        context.connection.close(f"a produce request without acknowledgement failed: {', '.join(failures)}")
+    return None
+
+
+API = Api(
+    key=0,
+    name="Produce",
+    versions=(3, 13),
+    request=ProduceRequest,
+    response=ProduceResponse,
+    handle=handle,
+    error_response=error_response,
+)

@@ -1,0 +1,141 @@
+"""Fetches that wait for more bytes.
+
+A parked fetch hangs on each of its partitions, and an append looks only at those that hang on its partition.
+Each keeps a running sum of what it would get, so that a wake-up costs one look at one log. Appends of one
+turn of the loop are answered together."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from headrace.errors import KafkaError
+from headrace.log.log_position import LogPosition
+from headrace.log.log_reads import Isolation, bound_of
+from headrace.log.partition_log import PartitionLog
+from headrace.replication.partition import Partition
+
+T = TypeVar("T")
+ENOUGH: Final = -1
+
+
+class WaitedPartition:
+    """One partition of a parked fetch: where it reads from, and how much there would be to read."""
+
+    __slots__ = ("available", "leader_epoch", "max_bytes", "partition", "start")
+
+    def __init__(self, partition: Partition, start: LogPosition, max_bytes: int, leader_epoch: int) -> None:
+        self.partition = partition
+        self.start = start
+        self.max_bytes = max_bytes
+        self.leader_epoch = leader_epoch
+        self.available = 0
+
+
+class ParkedFetch(Generic[T]):
+    """One fetch that waits; `future` has its reply. Cancel it to forget the fetch."""
+
+    __slots__ = (
+        "_accumulated",
+        "_answer",
+        "_isolation",
+        "_min_bytes",
+        "_ready",
+        "_timer",
+        "_waited",
+        "future",
+    )
+
+    def __init__(
+        self,
+        waited: list[WaitedPartition],
+        isolation: Isolation,
+        min_bytes: int,
+        answer: Callable[[], T],
+    ) -> None:
+        self._waited = waited
+        self._isolation = isolation
+        self._min_bytes = min_bytes
+        self._answer = answer
+        self._accumulated = 0
+        self._ready = False
+        self._timer: asyncio.TimerHandle | None = None
+        self.future: asyncio.Future[T]
+
+    def is_satisfied(self) -> bool:
+        """Look at every partition once, before parking."""
+        for waited in self._waited:
+            self.on_progress(waited)
+            if self._ready:
+                return True
+        return False
+
+    def park(self, max_wait_ms: int) -> "asyncio.Future[T]":
+        """Hang on the partitions until there is enough, or for `max_wait_ms`."""
+        loop = asyncio.get_running_loop()
+        self.future = loop.create_future()
+        self.future.add_done_callback(self._leave)
+        for waited in self._waited:
+            waited.partition.parked[self] = waited
+        self._timer = loop.call_later(max_wait_ms / 1000, self._finish)
+        return self.future
+
+    def on_progress(self, waited: WaitedPartition) -> None:
+        """One partition has changed."""
+        if self._ready:
+            return
+        available = _available(waited, self._isolation)
+        if available == ENOUGH:
+            self.release()
+            return
+        self._accumulated += available - waited.available
+        waited.available = available
+        if self._accumulated >= self._min_bytes:
+            self.release()
+
+    def release(self) -> None:
+        """Answer at the end of this turn of the loop, with whatever there is by then."""
+        if not self._ready:
+            self._ready = True
+            if self._timer is not None:
+                asyncio.get_running_loop().call_soon(self._finish)
+
+    def _finish(self) -> None:
+        if self.future.done():
+            return
+        try:
+            self.future.set_result(self._answer())
+        except KafkaError as error:
+            self.future.set_exception(error)
+
+    def _leave(self, _: "asyncio.Future[T]") -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for waited in self._waited:
+            waited.partition.parked.pop(self, None)
+
+
+def _available(waited: WaitedPartition, isolation: Isolation) -> int:
+    """Bytes that a read would find now; ENOUGH if the fetch should be answered whatever they are."""
+    partition = waited.partition
+    log = partition.log
+    epoch = waited.leader_epoch
+    if log is None or (epoch >= 0 and epoch != partition.leader_epoch):
+        return ENOUGH
+    try:
+        return _bytes_between(log, waited.start, isolation, waited.max_bytes)
+    except OSError:
+        # The read that follows meets the same failure, and knows what to do about it.
+        return ENOUGH
+
+
+def _bytes_between(log: PartitionLog, start: LogPosition, isolation: Isolation, max_bytes: int) -> int:
+    bound = bound_of(log, isolation)
+    if start.offset == bound.offset:
+        return 0
+    if start.offset > bound.offset or start.offset < log.log_start_offset:
+        return ENOUGH
+    if start.is_on_older_segment_than(bound):
+        return ENOUGH
+    if start.segment_base == bound.segment_base and not bound.is_offset_only:
+        return min(bound.position - start.position, max_bytes)
+    return ENOUGH
