@@ -12,6 +12,7 @@ from headrace.api.context import RequestContext
 from headrace.api.services import Api, Services
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.versions import supported_features
+from headrace.protocol.api_table import ApiKey
 from headrace.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -55,6 +56,10 @@ def error_response(request: ApiVersionsRequest, version: int, error: KafkaError)
 
 def _range(api: Api) -> ApiVersion:
     low, high = api.versions
+    if api.key == ApiKey.PRODUCE:
+        # Some clients take compression for granted only where the first versions are offered, as Kafka does
+        # although it does not speak them any more.
+        low = 0
     return ApiVersion(api_key=api.key, min_version=low, max_version=high)
 
 
