@@ -128,6 +128,9 @@ class Disk(Protocol):
     def free_bytes(self, path: str) -> int:
         """Room left on the file system that holds `path`."""
 
+    def total_bytes(self, path: str) -> int:
+        """Size of the file system that holds `path`."""
+
     def off_loop(self, call: Callable[[], T]) -> Awaitable[T]:
         """Run a call that releases the GIL (sync, remove, a large read) without holding up the event loop."""
 

@@ -320,6 +320,11 @@ class RealDisk:
         status = os.statvfs(path)
         return status.f_bavail * status.f_frsize
 
+    def total_bytes(self, path: str) -> int:
+        """Size of the file system that holds `path`."""
+        status = os.statvfs(path)
+        return status.f_blocks * status.f_frsize
+
     def off_loop(self, call: Callable[[], T]) -> Awaitable[T]:
         """Run a call that releases the GIL in one of a few threads."""
         if self._threads is None:

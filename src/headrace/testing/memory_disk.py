@@ -196,6 +196,11 @@ class MemoryDisk:
             return 2**62
         return max(0, self.capacity_bytes - self._names.used_bytes())
 
+    def total_bytes(self, path: str) -> int:
+        """`capacity_bytes`, or plenty if there is no limit."""
+        self._require_up()
+        return 2**62 if self.capacity_bytes is None else self.capacity_bytes
+
     async def _inline(self, call: Callable[[], T]) -> T:
         return call()
 
