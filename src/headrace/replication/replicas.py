@@ -153,7 +153,8 @@ class Replicas:
         try:
             log = partition.log or self._open_log(assignment, now_ms)
             partition.apply(assignment, log, now_ms)
-        except LogDirectoryOffline as error:
+        except KafkaError as error:
+            # One partition that can't be hosted must not keep the others from being hosted.
             LOGGER.error("%s is offline: %s", assignment.partition, error.message)
             partition.go_offline()
             return
