@@ -115,14 +115,6 @@ def check_broker_name(services: Services, name: str) -> None:
         )
 
 
-def once_each(resources: Sequence[R]) -> tuple[list[R], dict[tuple[int, str], Outcome]]:
-    """What a controller does with repeated resources: it leaves them out and names each of them once."""
-    counts = Counter((each.resource_type, each.resource_name) for each in resources)
-    single = [each for each in resources if counts[each.resource_type, each.resource_name] == 1]
-    duplicate = Outcome(ErrorCode.INVALID_REQUEST, "Duplicate resource.")
-    return single, {key: duplicate for key, count in counts.items() if count > 1}
-
-
 def unknown_type(resource_type: int) -> KafkaError:
     """The refusal of a resource of a type that can't be changed this way."""
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")

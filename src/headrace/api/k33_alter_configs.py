@@ -9,7 +9,6 @@ from headrace.api.config_changes import (
     Outcome,
     check_broker_change,
     check_broker_name,
-    once_each,
     preprocessed,
     reassembled,
     remaining,
@@ -65,21 +64,14 @@ def _check(services: Services, resource: AlterConfigsResource) -> None:
 
 async def _on_controller(services: Services, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """A controller does not look at brokers' values, as it does not know how each of them is set up."""
-    single, decided = once_each(request.resources)
-    accepted = []
-    for resource in single:
-        kind, name = resource.resource_type, resource.resource_name
-        if kind in (ResourceType.BROKER, *_LEFT_TO_CONTROLLER):
-            accepted.append(resource)
-        elif kind == ResourceType.BROKER_LOGGER:
-            decided[kind, name] = Outcome(
-                ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
-            )
-        else:
-            decided[kind, name] = Outcome(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
-    asked = AlterConfigsRequest(resources=accepted, validate_only=request.validate_only)
+    loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
+    asked = AlterConfigsRequest(
+        resources=[each for each in request.resources if each.resource_type != ResourceType.BROKER_LOGGER],
+        validate_only=request.validate_only,
+    )
     response = await services.controller.alter_configs(asked)
-    response.responses += [_result(kind, name, outcome) for (kind, name), outcome in decided.items()]
+    refused = Outcome(ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER.")
+    response.responses += [_result(each.resource_type, each.resource_name, refused) for each in loggers]
     return response
 
 

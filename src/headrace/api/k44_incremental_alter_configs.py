@@ -12,7 +12,6 @@ from headrace.api.config_changes import (
     Outcome,
     check_broker_change,
     check_broker_name,
-    once_each,
     preprocessed,
     reassembled,
     refusal,
@@ -24,7 +23,7 @@ from headrace.api.error_texts import told_text
 from headrace.api.services import Api, Services
 from headrace.config.alteration import Change, ResourceType, altered_on_broker, check_changes
 from headrace.config.dynamic import usable
-from headrace.errors import ErrorCode, KafkaError
+from headrace.errors import KafkaError
 from headrace.metadata.delta import ConfigResource
 from headrace.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -85,19 +84,15 @@ async def _on_controller(
     services: Services, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """A controller does not look at brokers' values, as it does not know how each of them is set up."""
-    single, decided = once_each(request.resources)
-    accepted = []
-    for resource in single:
-        kind, name = resource.resource_type, resource.resource_name
-        if kind in (ResourceType.BROKER, *_LEFT_TO_CONTROLLER):
-            accepted.append(resource)
-        elif kind == ResourceType.BROKER_LOGGER:
-            decided[kind, name] = _alter_loggers(services, resource, validate_only=request.validate_only)
-        else:
-            decided[kind, name] = Outcome(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {kind}.")
-    asked = IncrementalAlterConfigsRequest(resources=accepted, validate_only=request.validate_only)
+    loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
+    asked = IncrementalAlterConfigsRequest(
+        resources=[each for each in request.resources if each.resource_type != ResourceType.BROKER_LOGGER],
+        validate_only=request.validate_only,
+    )
     response = await services.controller.incremental_alter_configs(asked)
-    response.responses += [_result(kind, name, outcome) for (kind, name), outcome in decided.items()]
+    for each in loggers:
+        outcome = _alter_loggers(services, each, validate_only=request.validate_only)
+        response.responses.append(_result(each.resource_type, each.resource_name, outcome))
     return response
 
 

@@ -12,7 +12,7 @@ from headrace.protocol.messages.update_features import UpdateFeaturesRequest, Up
 def handle(
     services: Services, context: RequestContext, request: UpdateFeaturesRequest
 ) -> Awaitable[UpdateFeaturesResponse]:
-    return services.controller.update_features(request)
+    return services.controller.update_features(request, context.version)
 
 
 def error_response(request: UpdateFeaturesRequest, version: int, error: KafkaError) -> UpdateFeaturesResponse:

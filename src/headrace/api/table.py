@@ -7,10 +7,14 @@ advertised that is not in it.
 from typing import Final
 
 from headrace.api import (
+    k00_produce,
+    k01_fetch,
+    k02_list_offsets,
     k03_metadata,
     k18_api_versions,
     k19_create_topics,
     k20_delete_topics,
+    k22_init_producer_id,
     k32_describe_configs,
     k33_alter_configs,
     k37_create_partitions,
@@ -25,10 +29,14 @@ from headrace.api import (
 from headrace.api.services import Api
 
 BROKER_APIS: Final[tuple[Api, ...]] = (
+    k00_produce.API,
+    k01_fetch.API,
+    k02_list_offsets.API,
     k03_metadata.API,
     k18_api_versions.API,
     k19_create_topics.API,
     k20_delete_topics.API,
+    k22_init_producer_id.API,
     k32_describe_configs.API,
     k33_alter_configs.API,
     k37_create_partitions.API,
