@@ -1,0 +1,311 @@
+"""The metadata of a node that is broker and controller in one, from its directories to its image.
+
+    metadata = await MetadataService.open(disk, clock, entropy, config)   # replays, leads, activates
+    metadata.image                      # the committed image (headrace.metadata.image.MetadataImage)
+    metadata.subscribe(on_change)       # on_change(delta, image) after every committed change
+    epoch = await metadata.start_broker(listeners)         # registers and unfences this node's broker
+    await metadata.controller.create_topics(...)           # see headrace.metadata.controller
+    await metadata.tick()               # now and then: snapshots and retention of the metadata log
+    await metadata.stop_broker()        # controlled shutdown: this broker leads nothing any more
+    await metadata.close()
+
+Open it before the log directories: it reads `.kafka_cleanshutdown`, which opening them removes. Between
+`register_broker` and `unfence_broker` (which `start_broker` does in one go) the logs may be loaded; leading
+begins with the latter. A failure of the metadata directory is raised as LogDirectoryOffline by whatever waits
+for a commit, and told to the `DirectoryHealth` given; the node cannot go on then."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from headrace.config.listeners import Endpoint
+from headrace.config.node import NodeConfig
+from headrace.errors import HeadraceError
+from headrace.log.health import DirectoryHealth
+from headrace.metadata.bootstrap import activation_records, read_bootstrap
+from headrace.metadata.controller import Controller
+from headrace.metadata.directories import (
+    NO_EPOCH,
+    NodeDirectories,
+    load_directories,
+    previous_broker_epoch,
+)
+from headrace.metadata.ids import random_id
+from headrace.metadata.image import MetadataImage
+from headrace.metadata.snapshot import snapshot_records
+from headrace.metadata.store import MetadataStore, Subscriber
+from headrace.metadata.versions import supported_features
+from headrace.ports import Clock, Disk, Entropy
+from headrace.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
+from headrace.protocol.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    Feature,
+    Listener,
+)
+from headrace.protocol.messages.controller_registration import (
+    ControllerRegistrationRequest,
+)
+from headrace.protocol.messages.controller_registration import Feature as ControllerFeature
+from headrace.protocol.messages.controller_registration import Listener as ControllerListener
+from headrace.protocol.prefixed import encode_metadata_record
+from headrace.raft.quorum import Quorum
+from headrace.raft.settings import quorum_settings
+from headrace.raft.snapshots import BATCH_RECORDS, SnapshotId
+
+#: Records encoded for a snapshot before others get their turn.
+_SLICE: Final = 50
+
+
+@dataclass(slots=True, frozen=True)
+class SnapshotTriggers:
+    """When a snapshot is due."""
+
+    bytes_between: int
+    interval_ms: int
+
+
+class MetadataService:
+    """Everything about metadata on one node. Make one with `MetadataService.open`."""
+
+    __slots__ = (
+        "_broker_epoch",
+        "_clock",
+        "_config",
+        "_entropy",
+        "_previous_epoch",
+        "_snapshot_running",
+        "_snapshot_time_ms",
+        "_store",
+        "_triggers",
+        "controller",
+        "directories",
+        "quorum",
+    )
+
+    def __init__(
+        self,
+        clock: Clock,
+        entropy: Entropy,
+        config: NodeConfig,
+        directories: NodeDirectories,
+        quorum: Quorum,
+        store: MetadataStore,
+        previous_epoch: int,
+    ) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._config = config
+        self._store = store
+        self._previous_epoch = previous_epoch
+        self._broker_epoch = NO_EPOCH
+        self._snapshot_running = False
+        self._snapshot_time_ms = clock.monotonic_ms()
+        self._triggers = SnapshotTriggers(
+            config.integer("metadata.log.max.record.bytes.between.snapshots"),
+            config.integer("metadata.log.max.snapshot.interval.ms"),
+        )
+        self.directories = directories
+        self.quorum = quorum
+        self.controller = Controller(
+            quorum, clock, entropy, config, directories.cluster_id, store.image.copy()
+        )
+
+    @classmethod
+    async def open(
+        cls,
+        disk: Disk,
+        clock: Clock,
+        entropy: Entropy,
+        config: NodeConfig,
+        health: DirectoryHealth | None = None,
+    ) -> "MetadataService":
+        """Read this node's metadata, lead its quorum, and see that the first records are there."""
+        directories = load_directories(disk, clock, entropy, config)
+        previous_epoch = previous_broker_epoch(disk, config)
+        bootstrap = read_bootstrap(disk, config.metadata_log_dir)
+        store = MetadataStore()
+        settings = quorum_settings(config, directories.metadata_directory_id)
+        health = health or DirectoryHealth(config.metadata_log_dir)
+        quorum = Quorum.open(disk, clock, entropy, health, settings, store)
+        await quorum.lead()
+        service = cls(clock, entropy, config, directories, quorum, store, previous_epoch)
+        min_insync_replicas = config.integer("min.insync.replicas")
+        records = activation_records(store.image, bootstrap, store.transaction_offset, min_insync_replicas)
+        if records:
+            await service.controller.append_records(records)
+        if store.image.metadata_version.has_controller_registration:
+            await service._register_controller()
+        return service
+
+    # What is known
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image."""
+        return self._store.image
+
+    @property
+    def cluster_id(self) -> str:
+        return self.directories.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self._config.node_id
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this node's broker, -1 before it has registered. A clean stop writes it down."""
+        return self._broker_epoch
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Be told of every committed change; see `MetadataStore.subscribe`."""
+        self._store.subscribe(subscriber)
+
+    # This node's controller and broker
+
+    async def _register_controller(self) -> None:
+        ranges = supported_features()
+        request = ControllerRegistrationRequest(
+            controller_id=self.node_id,
+            incarnation_id=random_id(self._entropy),
+            listeners=[
+                ControllerListener(
+                    name=each.name,
+                    host=each.host or "localhost",
+                    port=each.port,
+                    security_protocol=each.protocol,
+                )
+                for each in self._config.advertised_controller_listeners
+            ],
+            features=[
+                ControllerFeature(name=name, min_supported_version=least, max_supported_version=most)
+                for name, (least, most) in ranges.items()
+            ],
+        )
+        await self.controller.register_controller(request)
+
+    async def start_broker(
+        self, listeners: Sequence[Endpoint] | None = None, cordoned: Sequence[UUID] = ()
+    ) -> int:
+        """Register this node's broker and unfence it; returns its epoch."""
+        await self.register_broker(listeners)
+        await self.unfence_broker(cordoned)
+        return self._broker_epoch
+
+    async def register_broker(self, listeners: Sequence[Endpoint] | None = None) -> int:
+        """Register a new incarnation of this node's broker, fenced; returns its epoch.
+
+        `listeners` are the addresses that clients are told, with the real ports where the configuration says
+        0; by default they are those of the configuration."""
+        advertised = self._config.advertised_broker_listeners if listeners is None else listeners
+        request = BrokerRegistrationRequest(
+            broker_id=self.node_id,
+            cluster_id=self.cluster_id,
+            incarnation_id=random_id(self._entropy),
+            listeners=[
+                Listener(
+                    name=each.name,
+                    host=each.host or "localhost",
+                    port=each.port,
+                    security_protocol=each.protocol,
+                )
+                for each in advertised
+            ],
+            features=[
+                Feature(name=name, min_supported_version=least, max_supported_version=most)
+                for name, (least, most) in supported_features().items()
+            ],
+            rack=self._config.rack,
+            log_dirs=[self.directories.ids[path] for path in self._config.log_dirs],
+            previous_broker_epoch=self._previous_epoch,
+        )
+        reply = await self.controller.register_broker(request)
+        self._broker_epoch = reply.broker_epoch
+        return reply.broker_epoch
+
+    async def unfence_broker(self, cordoned: Sequence[UUID] = ()) -> None:
+        """Let this node's broker lead what it may."""
+        reply = await self.controller.heartbeat(self._heartbeat(cordoned_log_dirs=list(cordoned)))
+        if reply.is_fenced:
+            raise HeadraceError(f"broker {self.node_id} could not be unfenced")
+
+    async def report_directories(self, offline: Sequence[UUID], cordoned: Sequence[UUID] = ()) -> None:
+        """Tell the controller which of this broker's directories have failed or take no new partitions."""
+        request = self._heartbeat(offline_log_dirs=list(offline), cordoned_log_dirs=list(cordoned))
+        await self.controller.heartbeat(request)
+
+    async def stop_broker(self) -> None:
+        """Give up leadership before a clean stop, as far as there is anybody to take it."""
+        broker = self.controller.image.brokers.get(self.node_id)
+        if self._broker_epoch == NO_EPOCH or broker is None or broker.epoch != self._broker_epoch:
+            return
+        while not (await self.controller.heartbeat(self._heartbeat(want_shut_down=True))).should_shut_down:
+            # With one node every partition is without leader after the first round.
+            continue
+
+    def _heartbeat(
+        self,
+        *,
+        want_shut_down: bool = False,
+        offline_log_dirs: list[UUID] | None = None,
+        cordoned_log_dirs: list[UUID] | None = None,
+    ) -> BrokerHeartbeatRequest:
+        return BrokerHeartbeatRequest(
+            broker_id=self.node_id,
+            broker_epoch=self._broker_epoch,
+            current_metadata_offset=self.image.offset,
+            want_shut_down=want_shut_down,
+            offline_log_dirs=offline_log_dirs or [],
+            cordoned_log_dirs=cordoned_log_dirs,
+        )
+
+    # Snapshots
+
+    async def tick(self) -> None:
+        """Take a snapshot if one is due, and drop what retention does not keep. For every second or so."""
+        if self._snapshot_is_due:
+            await self.take_snapshot()
+        await self.quorum.clean()
+
+    @property
+    def _snapshot_is_due(self) -> bool:
+        store, triggers = self._store, self._triggers
+        if store.bytes_since_snapshot == 0 or self._snapshot_running:
+            return False
+        if store.bytes_since_snapshot >= triggers.bytes_between:
+            return True
+        age_ms = self._clock.monotonic_ms() - self._snapshot_time_ms
+        return 0 < triggers.interval_ms <= age_ms
+
+    async def take_snapshot(self) -> SnapshotId:
+        """Write the committed image as a snapshot; the event loop is not held up."""
+        image = self.image.copy()
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        self._snapshot_running = True
+        self._store.bytes_since_snapshot = 0
+        self._snapshot_time_ms = self._clock.monotonic_ms()
+        try:
+            await self.quorum.write_snapshot(snapshot_id, image.timestamp, _encoded(image))
+        finally:
+            self._snapshot_running = False
+        return snapshot_id
+
+    async def close(self) -> None:
+        """Stop; everything appended is durable."""
+        await self.quorum.close()
+
+
+async def _encoded(image: MetadataImage) -> AsyncIterator[list[bytes]]:
+    """The records of a snapshot in batches, with a pause for others after every few."""
+    values: list[bytes] = []
+    for record, version in snapshot_records(image):
+        values.append(encode_metadata_record(record, version))
+        if len(values) % _SLICE == 0:
+            await asyncio.sleep(0)
+        if len(values) == BATCH_RECORDS:
+            yield values
+            values = []
+    if values:
+        yield values
