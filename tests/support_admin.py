@@ -121,6 +121,7 @@ class FakeController:
     def __init__(self) -> None:
         self.asked: list[Any] = []
         self.answers: dict[str, Any] = {}
+        self.kraft_version = 0
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         async def answer(*arguments: Any) -> Any:

@@ -9,11 +9,7 @@ from headrace.api.k03_metadata import API
 from headrace.errors import ErrorCode
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.disk_records.cluster_metadata import BrokerEndpoint
-from headrace.protocol.messages.create_topics import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
+from headrace.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support_admin import (
     CLUSTER_ID,
@@ -190,24 +186,24 @@ def test_nobody_is_named_for_changes_when_no_broker_is_alive() -> None:
 class TestAutoCreation:
     def ask(
         self, request: MetadataRequest, version: int = 9, texts: dict[str, str] | None = None
-    ) -> tuple[MetadataResponse, list[CreateTopicsRequest]]:
+    ) -> tuple[MetadataResponse, list[str]]:
         services, controller = services_of(two_topics(), texts)
-        controller.answers["create_topics"] = CreateTopicsResponse(
+        controller.answers["auto_create_topics"] = CreateTopicsResponse(
             topics=[CreatableTopicResult(name="new", error_code=44, error_message="no")]
         )
         reply = ask(services, API, request, MetadataResponse, version)
         assert services.auto_topics.in_flight == set()
-        return reply, [asked[1] for asked in controller.asked]
+        return reply, [name for _, names in controller.asked for name in names]
 
     def test_a_missing_topic_is_created_and_unknown_until_then(self) -> None:
-        reply, asked = self.ask(by_name("a", "new"))
-        assert [topic.error_code for topic in reply.topics] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
-        ((topic,),) = [request.topics for request in asked]
-        assert (topic.name, topic.num_partitions, topic.replication_factor) == ("new", -1, -1)
+        reply, asked = self.ask(by_name("a", "new", "other"))
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert [topic.error_code for topic in reply.topics] == [0, unknown, unknown]
+        assert asked == ["new", "other"]
 
-    def test_the_nodes_own_defaults_count_if_they_are_set(self) -> None:
-        _, asked = self.ask(by_name("new"), texts={"num.partitions": "7", "default.replication.factor": "2"})
-        assert [(t.num_partitions, t.replication_factor) for t in asked[0].topics] == [(7, 2)]
+    def test_a_failed_creation_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
+        self.ask(by_name("new"))
+        assert "auto-creation of topic new failed: no" in caplog.text
 
     @pytest.mark.parametrize("version", [0, 3])
     def test_old_versions_always_allow_it(self, version: int) -> None:
@@ -230,16 +226,3 @@ class TestAutoCreation:
         reply = ask(services, API, by_name("new"), MetadataResponse, 9)
         assert reply.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert controller.asked == []
-
-    def test_the_brokers_own_topics_get_their_own_configuration(self) -> None:
-        _, asked = self.ask(by_name("__consumer_offsets", "__transaction_state", "__share_group_state"))
-        topics = {topic.name: topic for topic in asked[0].topics}
-        configs = {name: {c.name: c.value for c in topic.configs} for name, topic in topics.items()}
-        assert {name: topic.num_partitions for name, topic in topics.items()} == dict.fromkeys(topics, 50)
-        assert configs["__consumer_offsets"] == {
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": "104857600",
-        }
-        assert configs["__transaction_state"]["compression.type"] == "uncompressed"
-        assert configs["__share_group_state"]["retention.ms"] == "-1"

@@ -58,6 +58,15 @@ def test_finalized_features_are_told_with_their_epoch() -> None:
     assert reply.finalized_features_epoch == len(told)
 
 
+def test_the_quorums_own_version_is_told_where_it_is_on() -> None:
+    services, controller = services_of(image_of(broker_record()))
+    controller.kraft_version = 1
+    reply = ask(services, API, NAMED, ApiVersionsResponse, 4)
+    assert [(each.name, each.max_version_level) for each in reply.finalized_features] == [
+        ("kraft.version", 1)
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "version"),
     [("", "1"), ("a", ""), ("-a", "1"), ("a ", "1"), ("a", "1_0"), ("é", "1"), ("a", "1.")],

@@ -12,7 +12,6 @@ from uuid import UUID
 from headrace.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from headrace.api.brokers import brokers_on, contact_broker, has_listener, offline_replicas, reachable
 from headrace.api.context import RequestContext
-from headrace.api.creatable_topics import creation_request
 from headrace.api.missing_topics import is_topic_name, missing_topic_error
 from headrace.api.services import Api, Services
 from headrace.api.topic_names import INTERNAL_TOPICS
@@ -161,8 +160,7 @@ def _created(services: Services, names: Collection[str]) -> list[MetadataRespons
     auto_topics = services.auto_topics
     wanted = [name for name in names if is_topic_name(name) and name not in auto_topics.in_flight]
     if wanted:
-        request = creation_request(services.config, wanted)
-        auto_topics.begin(wanted, services.controller.create_topics(request))
+        auto_topics.begin(wanted, services.controller.auto_create_topics(wanted))
     return [_missing(name) for name in names]
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from headrace.api.context import RequestContext
 from headrace.api.services import Api, Services
 from headrace.errors import ErrorCode, KafkaError
-from headrace.metadata.versions import supported_features
+from headrace.metadata.versions import KRAFT_VERSION, supported_features
 from headrace.protocol.api_table import ApiKey
 from headrace.protocol.messages.api_versions import (
     ApiVersion,
@@ -44,10 +44,17 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
         finalized_features_epoch=services.image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in services.image.features.items()
-            if level
+            for name, level in _finalized(services).items()
         ],
     )
+
+
+def _finalized(services: Services) -> dict[str, int]:
+    levels = dict(services.image.features)
+    # The quorum keeps this level itself, and it is told only where it is on.
+    if level := services.controller.kraft_version:
+        levels[KRAFT_VERSION] = level
+    return levels
 
 
 def error_response(request: ApiVersionsRequest, version: int, error: KafkaError) -> ApiVersionsResponse:

@@ -12,7 +12,7 @@ from headrace.protocol.messages.describe_quorum import DescribeQuorumRequest, De
 def handle(
     services: Services, context: RequestContext, request: DescribeQuorumRequest
 ) -> DescribeQuorumResponse:
-    return services.controller.describe_quorum(request)
+    return services.controller.describe_quorum(request, context.version)
 
 
 def error_response(request: DescribeQuorumRequest, version: int, error: KafkaError) -> DescribeQuorumResponse:
