@@ -16,10 +16,11 @@ for a commit, and told to the `DirectoryHealth` given; the node cannot go on the
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
 
+from headrace.config.endpoints import Address
 from headrace.config.listeners import Endpoint
 from headrace.config.node import NodeConfig
 from headrace.errors import HeadraceError
@@ -120,13 +121,25 @@ class MetadataService:
         entropy: Entropy,
         config: NodeConfig,
         health: DirectoryHealth | None = None,
+        directories: NodeDirectories | None = None,
+        controller_listeners: Sequence[Endpoint] | None = None,
     ) -> "MetadataService":
-        """Read this node's metadata, lead its quorum, and see that the first records are there."""
-        directories = load_directories(disk, clock, entropy, config)
+        """Read this node's metadata, lead its quorum, and see that the first records are there.
+
+        `directories` are those that can be used, if that is known already; `controller_listeners` the
+        addresses that other nodes are told, with the real ports where the configuration says 0."""
+        directories = directories or load_directories(disk, clock, entropy, config)
+        if controller_listeners is None:
+            controller_listeners = config.advertised_controller_listeners
         previous_epoch = previous_broker_epoch(disk, config)
         bootstrap = read_bootstrap(disk, config.metadata_log_dir)
         store = MetadataStore()
-        settings = quorum_settings(config, directories.metadata_directory_id)
+        settings = replace(
+            quorum_settings(config, directories.metadata_directory_id),
+            endpoints=tuple(
+                (each.name, Address(each.host or "localhost", each.port)) for each in controller_listeners
+            ),
+        )
         health = health or DirectoryHealth(config.metadata_log_dir)
         quorum = Quorum.open(disk, clock, entropy, health, settings, store)
         await quorum.lead()
@@ -136,7 +149,7 @@ class MetadataService:
         if records:
             await service.controller.append_records(records)
         if store.image.metadata_version.has_controller_registration:
-            await service._register_controller()
+            await service._register_controller(controller_listeners)
         return service
 
     # What is known
@@ -165,7 +178,7 @@ class MetadataService:
 
     # This node's controller and broker
 
-    async def _register_controller(self) -> None:
+    async def _register_controller(self, listeners: Sequence[Endpoint]) -> None:
         ranges = supported_features()
         request = ControllerRegistrationRequest(
             controller_id=self.node_id,
@@ -177,7 +190,7 @@ class MetadataService:
                     port=each.port,
                     security_protocol=each.protocol,
                 )
-                for each in self._config.advertised_controller_listeners
+                for each in listeners
             ],
             features=[
                 ControllerFeature(name=name, min_supported_version=least, max_supported_version=most)
@@ -218,7 +231,9 @@ class MetadataService:
                 for name, (least, most) in supported_features().items()
             ],
             rack=self._config.rack,
-            log_dirs=[self.directories.ids[path] for path in self._config.log_dirs],
+            log_dirs=[
+                self.directories.ids[path] for path in self._config.log_dirs if path in self.directories.ids
+            ],
             previous_broker_epoch=self._previous_epoch,
         )
         reply = await self.controller.register_broker(request)
