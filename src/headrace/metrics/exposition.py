@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from math import inf, isinf, isnan
 from typing import Any, Final
 
-from headrace.metrics.instruments import Histogram, Meter
+from headrace.metrics.instruments import Counter, Histogram, Meter
 from headrace.metrics.registry import AnyFamily, Family, Kind, Labels, Number, Reading, Registry
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -33,7 +33,8 @@ def _family(family: AnyFamily) -> Iterator[str]:
         yield from _meters(family)
     else:
         yield _heading(family.name, family.help, family.kind.value)
-        for values, child in list(family.children.items()):
+        children: list[tuple[Labels, Counter | Histogram | Meter]] = list(family.children.items())
+        for values, child in children:
             if isinstance(child, Histogram):
                 yield from _histogram(family.name, family.label_names, values, child)
             else:

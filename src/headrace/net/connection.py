@@ -45,11 +45,14 @@ class ServerConnection:
         "_is_reading",
         "_is_writing",
         "_large",
+        "_network",
         "_on_frame",
         "_outbox",
+        "_outstanding_max",
         "_request_bytes_max",
         "_slots",
         "_socket",
+        "_unsent_bytes_max",
         "_waiting",
         "active_tick",
         "client_id",
@@ -72,11 +75,14 @@ class ServerConnection:
         self.software_version = "unknown"
         self.closed = False
         self.close_reason: str | None = None
-        self.active_tick = listener.network.idle.tick
+        self._network = listener.network
+        self.active_tick = self._network.idle.tick
         self.due_tick = 0
         self._socket = sock
         self._on_frame = listener.service.on_frame
         self._request_bytes_max = listener.settings.request_bytes_max
+        self._outstanding_max = listener.settings.requests_outstanding_max
+        self._unsent_bytes_max = listener.settings.unsent_bytes_max
         self._outbox = Outbox()
         self._slots: deque[Slot] = deque()
         self._close_callbacks: list[Callable[[], None]] = []
@@ -91,7 +97,7 @@ class ServerConnection:
         self._is_writing = False
         self._closing: tuple[str, int] | None = None
         self._is_reading = True
-        listener.network.loop.add_reader(sock, self._on_readable)
+        self._network.loop.add_reader(sock, self._on_readable)
 
     def __str__(self) -> str:
         return f"{self.peer_host}:{self.peer_port} on {self.listener.name}"
@@ -123,7 +129,7 @@ class ServerConnection:
         slot = Slot(self)
         slots = self._slots
         slots.append(slot)
-        if len(slots) >= self.listener.settings.requests_outstanding_max:
+        if len(slots) >= self._outstanding_max:
             self._is_halted = True
         return slot
 
@@ -141,7 +147,7 @@ class ServerConnection:
         self.closed = self._is_halted = True
         self.close_reason = reason
         logger.log(level, "closing connection of %s (client id %s): %s", self, self.client_id, reason)
-        loop = self.listener.network.loop
+        loop = self._network.loop
         loop.remove_reader(self._socket)
         loop.remove_writer(self._socket)
         self._socket.close()
@@ -169,11 +175,17 @@ class ServerConnection:
     def _on_readable(self) -> None:
         if self._waiting is not None:
             return
-        load = self.listener.network.load
+        network = self._network
         started = perf_counter_ns()
+        scratch = network.buffers.scratch
+        large = self._large
         try:
-            large = self._large
-            count = self._receive() if large is None else large.receive(self._socket)
+            if large is not None:
+                count = large.receive(self._socket)
+            elif self._beginning:
+                count = self._receive_behind(scratch)
+            else:
+                count = self._socket.recv_into(scratch)
         except (BlockingIOError, InterruptedError):
             return
         except OSError as error:
@@ -183,24 +195,22 @@ class ServerConnection:
             self._on_peer_closed()
             return
         self.listener.bytes_in += count
-        self.active_tick = self.listener.network.idle.tick
+        self.active_tick = network.idle.tick
         received = perf_counter_ns()
         self._is_in_round = True
         if large is None:
-            self._handle(self.listener.network.buffers.scratch, count + len(self._beginning))
+            self._handle(scratch, count + len(self._beginning))
         elif large.is_complete:
             self._handle_large(large)
         handled = perf_counter_ns()
         self._end_round()
+        load = network.load
         load.network_ns += received - started + perf_counter_ns() - handled
         load.handler_ns += handled - received
 
-    def _receive(self) -> int:
+    def _receive_behind(self, scratch: memoryview) -> int:
         """Receive behind what is there already of a small request."""
-        scratch = self.listener.network.buffers.scratch
         beginning = self._beginning
-        if not beginning:
-            return self._socket.recv_into(scratch)
         scratch[: len(beginning)] = beginning
         return self._socket.recv_into(scratch[len(beginning) :])
 
@@ -215,7 +225,7 @@ class ServerConnection:
         self._hand_over(large.view, large.size)
         self._drop_large()
         if behind and not self.closed:
-            scratch = self.listener.network.buffers.scratch
+            scratch = self._network.buffers.scratch
             if self._is_halted:
                 self._waiting = memoryview(bytes(scratch[:behind]))
             else:
@@ -269,7 +279,7 @@ class ServerConnection:
         elif size <= SMALL_FRAME_BYTES:
             self._beginning = bytes(rest)
         else:
-            self._large = LargeFrame(self.listener.network.buffers, size, rest)
+            self._large = LargeFrame(self._network.buffers, size, rest)
 
     def _continue(self) -> None:
         """Go on with requests that had to wait."""
@@ -282,7 +292,7 @@ class ServerConnection:
         position = self._hand_over(waiting, len(waiting))
         if position < len(waiting) and not self.closed:
             self._keep(waiting[position:], is_lasting=True)
-        self.listener.network.load.handler_ns += perf_counter_ns() - started
+        self._network.load.handler_ns += perf_counter_ns() - started
         self._end_round()
 
     def _end_round(self) -> None:
@@ -294,7 +304,7 @@ class ServerConnection:
         if self._is_halted:
             self._pause_reading()
         elif self._waiting is not None:
-            self.listener.network.loop.call_soon(self._continue)
+            self._network.loop.call_soon(self._continue)
 
     def _on_peer_closed(self) -> None:
         if self._beginning or self._large is not None:
@@ -305,19 +315,18 @@ class ServerConnection:
     def _pause_reading(self) -> None:
         if self._is_reading:
             self._is_reading = False
-            self.listener.network.loop.remove_reader(self._socket)
+            self._network.loop.remove_reader(self._socket)
 
     def _relieve(self) -> None:
         """Read on if nothing speaks against it any more."""
-        settings = self.listener.settings
         if (
             self._closing is not None
-            or len(self._slots) >= settings.requests_outstanding_max
-            or self._outbox.unsent > settings.unsent_bytes_max // 2
+            or len(self._slots) >= self._outstanding_max
+            or self._outbox.unsent > self._unsent_bytes_max // 2
         ):
             return
         self._is_halted = False
-        loop = self.listener.network.loop
+        loop = self._network.loop
         if not self._is_reading:
             self._is_reading = True
             loop.add_reader(self._socket, self._on_readable)
@@ -326,18 +335,16 @@ class ServerConnection:
 
     # Sending
 
-    def _answer(self, slot: Slot, parts: Sequence[RecordData]) -> None:
-        """Take the reply of a slot, and send it unless others have to leave first."""
+    def _answer_prepared(self, slot: Slot, parts: Sequence[RecordData]) -> None:
+        """Take a reply with parts that are not plain bytes."""
         if self.closed:
             slot.parts = NOTHING
             return
         outbox = self._outbox
         prepared: list[Outgoing] = []
-        size = 0
         try:
             for part in parts:
-                size += len(part)
-                prepared.append(part if type(part) is bytes else outbox.prepare(part))
+                prepared.append(outbox.prepare(part))  # noqa: PERF401 those before a failure are released
         except (OSError, HeadraceError) as error:
             # The log says no to a range that was truncated or deleted; the client asks again.
             outbox.release(prepared)
@@ -345,12 +352,20 @@ class ServerConnection:
             self.close(f"a reply could not be read: {error}")
             return
         slot.parts = prepared
+        self._on_answered(slot, sum(map(len, parts)))
+
+    def _on_answered(self, slot: Slot, size: int) -> None:
+        """Send the reply of a slot together with others of this round, unless earlier ones are missing."""
+        if self.closed:
+            slot.parts = NOTHING
+            return
+        outbox = self._outbox
         outbox.unsent += size
-        if outbox.unsent > self.listener.settings.unsent_bytes_max:
+        if outbox.unsent > self._unsent_bytes_max:
             self._is_halted = True
         if not self._is_in_round and not self._is_flush_due and self._slots[0] is slot:
             self._is_flush_due = True
-            self.listener.network.flush_soon(self)
+            self._network.flush_soon(self)
 
     def flush_due(self) -> None:
         """Send what was answered since the last round of the loop."""
@@ -361,9 +376,10 @@ class ServerConnection:
     def _flush(self) -> None:
         slots = self._slots
         outbox = self._outbox
+        put = outbox.put
         while slots and (parts := slots[0].parts) is not None:
-            slots.popleft().parts = NOTHING
-            outbox.put(parts)
+            slots.popleft()
+            put(parts)
         if not self._is_writing and outbox:
             self._send()
         elif self._is_halted:
@@ -372,7 +388,7 @@ class ServerConnection:
     def _on_writable(self) -> None:
         started = perf_counter_ns()
         self._send()
-        self.listener.network.load.network_ns += perf_counter_ns() - started
+        self._network.load.network_ns += perf_counter_ns() - started
 
     def _send(self) -> None:
         outbox = self._outbox
@@ -387,7 +403,7 @@ class ServerConnection:
             return
         self.listener.bytes_out += unsent - outbox.unsent
         if outbox.unsent != unsent:
-            self.active_tick = self.listener.network.idle.tick
+            self.active_tick = self._network.idle.tick
         if is_done == self._is_writing:
             self._watch_writable(not is_done)
         if is_done and self._closing is not None:
@@ -397,7 +413,7 @@ class ServerConnection:
 
     def _watch_writable(self, wanted: bool) -> None:
         self._is_writing = wanted
-        loop = self.listener.network.loop
+        loop = self._network.loop
         if wanted:
             loop.add_writer(self._socket, self._on_writable)
         else:

@@ -5,7 +5,7 @@ huge range does not starve the others."""
 
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from headrace.net.ranges import OutgoingRange, read_range
@@ -28,10 +28,13 @@ _BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
 class Outbox:
     """A queue of bytes and ranges. `unsent` counts the bytes of both, and of replies not in it yet."""
 
-    __slots__ = ("_pins", "_queue", "unsent")
+    __slots__ = ("_pins", "_queue", "_ranges", "put", "unsent")
 
     def __init__(self) -> None:
         self._queue: deque[Outgoing] = deque()
+        #: Queues the prepared parts of a reply.
+        self.put: Callable[[Sequence[Outgoing]], None] = self._queue.extend
+        self._ranges = 0
         self._pins = 0
         self.unsent = 0
 
@@ -48,18 +51,17 @@ class Outbox:
         outgoing = OutgoingRange(source)
         if self._pins < PINS_AHEAD:
             self._pin(outgoing)
+        self._ranges += 1
         return outgoing
-
-    def put(self, parts: Sequence[Outgoing]) -> None:
-        """Queue the prepared parts of a reply."""
-        self._queue.extend(parts)
 
     def release(self, parts: Sequence[Outgoing]) -> None:
         """Give back what prepared parts hold."""
         for part in parts:
-            if type(part) is OutgoingRange and part.is_pinned:
-                part.release()
-                self._pins -= 1
+            if type(part) is OutgoingRange:
+                self._ranges -= 1
+                if part.is_pinned:
+                    part.release()
+                    self._pins -= 1
 
     def clear(self) -> None:
         """Forget what was not sent."""
@@ -72,6 +74,8 @@ class Outbox:
         queue = self._queue
         left = ROUND_BYTES
         try:
+            if self._ranges == 0 and self.unsent <= JOINED_BYTES:
+                return self._send_all(sock)
             while queue and left > 0:
                 head = queue[0]
                 if type(head) is OutgoingRange:
@@ -81,6 +85,18 @@ class Outbox:
         except (BlockingIOError, InterruptedError):
             return False
         return not queue
+
+    def _send_all(self, sock: socket.socket) -> bool:
+        """The usual case: a few bytes in all."""
+        queue = self._queue
+        data = b"".join(queue)  # type: ignore[arg-type]
+        sent = sock.send(data)
+        queue.clear()
+        self.unsent -= sent
+        if sent < len(data):
+            queue.append(memoryview(data)[sent:])
+            return False
+        return True
 
     def _send_bytes(self, sock: socket.socket) -> int:
         data = self._joined()

@@ -39,8 +39,14 @@ class Slot:
         """Send these, one after the other, once all earlier replies are gone. They may change no more."""
         if self.parts is not None:
             raise SlotAnswered(f"a request of {self.connection} was answered twice")
-        self.on_close = None
-        self.connection._answer(self, parts)
+        size = 0
+        for part in parts:
+            if type(part) is not bytes:
+                self.connection._answer_prepared(self, parts)
+                return
+            size += len(part)
+        self.parts = parts  # type: ignore[assignment]
+        self.connection._on_answered(self, size)
 
     def discard(self) -> None:
         """There is no reply to this request."""
