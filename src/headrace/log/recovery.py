@@ -119,13 +119,22 @@ class _Recovery:
     def _check_unflushed(self) -> None:
         unflushed = self._segments.from_base(self._first_unflushed())
         while unflushed:
-            segment = unflushed[0]
-            if segment.base_offset < self._producers.end_offset:
-                # Truncation had removed this one, and the crash undid that.
-                self._report.damage.append(f"{segment.log.path} begins before the segment before it ends")
+            is_cut = self._recover(unflushed.pop(0))
+            if unflushed and (is_cut or self._does_not_follow(unflushed[0])):
                 self._remove(unflushed)
-            elif self._recover(unflushed.pop(0)):
-                self._remove(unflushed)
+                return
+
+    def _does_not_follow(self, segment: Segment) -> bool:
+        """Whether a segment begins elsewhere than the one before it ends.
+
+        If it begins earlier, truncation had removed it and the crash undid that. If it begins later, the
+        crash took the end of the one before and left this one; serving it would hide the loss. Compaction
+        leaves such gaps, so they mean nothing in a compacted topic."""
+        end = self._producers.end_offset
+        if segment.base_offset == end or (segment.base_offset > end and self._job.settings.cleanup_compact):
+            return False
+        self._report.damage.append(f"{segment.log.path} does not follow offset {end - 1}, which is the last")
+        return True
 
     def _first_unflushed(self) -> int:
         at = self._segments.floor(self._job.recovery_point)

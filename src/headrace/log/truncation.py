@@ -62,6 +62,7 @@ def truncate_fully(
         log.producers.start_afresh(offset)
         log.log_start_offset = offset if log_start_offset is None else log_start_offset
         _rebuild(log, now_ms)
+        log.update_high_watermark(offset)
     except OSError as error:
         raise log.health.fail(f"truncating {log.partition} to nothing at {offset}", error) from error
 
