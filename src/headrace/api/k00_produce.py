@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, cast
 
 from headrace.api.context import RequestContext
 from headrace.api.leader_hints import LeaderHints
-from headrace.api.produce_form import check_form, is_transactional, producer_of
+from headrace.api.produce_form import check_form, is_plain, is_transactional, producer_of
 from headrace.api.services import Api, Services
 from headrace.api.topic_names import INTERNAL_TOPICS
 from headrace.errors import ErrorCode, KafkaError
@@ -22,10 +22,10 @@ from headrace.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from headrace.records.rules import RecordsRefused
+from headrace.replication.hosted_topic import HostedTopic
 from headrace.replication.partition import ACKS_ALL, Partition
 from headrace.replication.waits import Condition, wait_for_all
 
@@ -63,11 +63,16 @@ def handle(
     services: Services, context: RequestContext, request: ProduceRequest
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Append everything, and reply at once unless something has to be waited for."""
+    version = context.version
+    all_plain = True
     for topic in request.topic_data:
         for partition in topic.partition_data:
-            if is_transactional(cast("memoryview | None", partition.records)):
-                check_transaction(request)
-    appending = Appending(services, context, request)
+            records = cast("memoryview | None", partition.records)
+            if not is_plain(records, version):
+                all_plain = False
+                if is_transactional(records):
+                    check_transaction(request)
+    appending = Appending(services, context, request, all_plain)
     response = appending.run()
     if appending.unfinished:
         return _finish(services, context, request, response, appending.unfinished)
@@ -77,9 +82,12 @@ def handle(
 class Appending:
     """One request on its way through the partitions."""
 
-    __slots__ = ("_context", "_hints", "_now_ms", "_request", "_services", "unfinished")
+    __slots__ = ("_all_plain", "_context", "_hints", "_now_ms", "_request", "_services", "unfinished")
 
-    def __init__(self, services: Services, context: RequestContext, request: ProduceRequest) -> None:
+    def __init__(
+        self, services: Services, context: RequestContext, request: ProduceRequest, all_plain: bool
+    ) -> None:
+        self._all_plain = all_plain
         self._services = services
         self._context = context
         self._request = request
@@ -89,9 +97,15 @@ class Appending:
 
     def run(self) -> ProduceResponse:
         responses = []
+        by_id = self._context.version >= _BY_TOPIC_ID_SINCE
+        replicas = self._services.replicas
         for topic in self._request.topic_data:
-            name = self._name_of(topic)
-            results = [self._append(name, data) for data in topic.partition_data]
+            hosted = replicas.topics_by_id.get(topic.topic_id) if by_id else replicas.topics.get(topic.name)
+            if hosted is None:
+                name = replicas.cluster.topic_name(topic.topic_id) if by_id else topic.name
+                results = [self._check_and_append(name, data) for data in topic.partition_data]
+            else:
+                results = self._append_all(hosted, topic.partition_data)
             responses.append(
                 TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results)
             )
@@ -100,50 +114,60 @@ class Appending:
             response.node_endpoints = [NodeEndpoint(**node) for node in self._hints.endpoints()]
         return response
 
-    def _name_of(self, topic: TopicProduceData) -> str | None:
-        """None for a topic id that nobody knows."""
-        if self._context.version < _BY_TOPIC_ID_SINCE:
-            return topic.name
-        hosted = self._services.replicas.topics_by_id.get(topic.topic_id)
-        if hosted is not None:
-            return hosted.name
-        return self._services.replicas.cluster.topic_name(topic.topic_id)
+    def _append_all(
+        self, topic: HostedTopic, wanted: list[PartitionProduceData]
+    ) -> list[PartitionProduceResponse]:
+        """The short way for requests in which there is nothing to find fault with."""
+        name, partitions = topic.name, topic.partitions
+        if not self._all_plain or self._request.acks not in _ACKS_KNOWN or name in INTERNAL_TOPICS:
+            return [self._check_and_append(name, data) for data in wanted]
+        results = []
+        for data in wanted:
+            index = data.index
+            partition = partitions.get(index)
+            if partition is None:
+                results.append(self._check_and_append(name, data))
+                continue
+            try:
+                results.append(self._append_to(partition, cast(memoryview, data.records), index))
+            except KafkaError as error:
+                results.append(self._refused(name, index, partition, error))
+        return results
 
-    def _append(self, name: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+    def _check_and_append(self, name: str | None, data: PartitionProduceData) -> PartitionProduceResponse:
+        """Every check that Kafka makes before it looks for the partition, in its order."""
         index = data.index
         if name is None:
             return _refusal(index, ErrorCode.UNKNOWN_TOPIC_ID)
         replicas = self._services.replicas
-        partition = replicas.get(name, index)
-        if partition is None and not replicas.cluster.has_partition(name, index):
+        if replicas.get(name, index) is None and not replicas.cluster.has_partition(name, index):
             return _refusal(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        records = cast(memoryview, data.records)
+        records = cast("memoryview | None", data.records)
         if records is None:
             # The protocol allows it, no producer does it, and Kafka has no better answer.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         try:
             check_form(records, self._context.version)
-            if self._request.acks not in _ACKS_KNOWN:
-                return _refusal(index, ErrorCode.INVALID_REQUIRED_ACKS)
-            if name in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT:
-                return _refusal(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
         except KafkaError as error:
             return _refusal(index, error.code)
-        if partition is not None:
-            partition.counters.produce_requests += 1
+        if self._request.acks not in _ACKS_KNOWN:
+            return _refusal(index, ErrorCode.INVALID_REQUIRED_ACKS)
+        if name in INTERNAL_TOPICS and self._context.client_id != _ADMIN_CLIENT:
+            return _refusal(index, ErrorCode.INVALID_TOPIC_EXCEPTION)
+        partition = None
         try:
-            return self._append_to(partition or replicas.find(name, index), records, index)
+            partition = replicas.find(name, index)
+            return self._append_to(partition, records, index)
         except KafkaError as error:
             return self._refused(name, index, partition, error)
 
     def _append_to(self, partition: Partition, records: memoryview, index: int) -> PartitionProduceResponse:
-        if partition.is_offline:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
         acks = self._request.acks
-        if is_transactional(records):
+        counters = partition.counters
+        counters.produce_requests += 1
+        if not self._all_plain and is_transactional(records):
             self._verify(partition, records)
         info = partition.append(records, acks, self._now_ms)
-        counters = partition.counters
         counters.bytes_in += len(records)
         counters.messages_in += info.last_offset - info.first_offset + 1
         result = PartitionProduceResponse(

@@ -1,4 +1,4 @@
-"""DescribeProducers: what partitions know about their producers; this is how hanging transactions are found."""
+"""DescribeProducers: what partitions know about their producers, to find hanging transactions by."""
 
 from headrace.api.context import RequestContext
 from headrace.api.error_texts import default_text

@@ -30,14 +30,24 @@ class ProducerOfBatch(NamedTuple):
     base_sequence: int
 
 
+def is_plain(records: BytesLike | None, version: int) -> bool:
+    """Whether this is what nearly all requests carry: one whole batch that `check_form` takes, without a
+    transaction."""
+    if records is None or len(records) < HEADER_SIZE:
+        return False
+    length, _, magic, _, attributes = _FRONT.unpack_from(records, _LENGTH_AT)
+    return (
+        magic == _MAGIC_NEWEST
+        and LOG_OVERHEAD + length == len(records)
+        and not attributes & TRANSACTIONAL_FLAG
+        and (version >= _ZSTD_SINCE or attributes & COMPRESSION_MASK != Compression.ZSTD)
+    )
+
+
 def is_transactional(records: BytesLike | None) -> bool:
     """Whether the first batch is part of a transaction; CORRUPT_MESSAGE if there can't be a batch."""
     if records is None:
         return False
-    if len(records) >= HEADER_SIZE:
-        length, _, magic, _, attributes = _FRONT.unpack_from(records, _LENGTH_AT)
-        if magic == _MAGIC_NEWEST and LOG_OVERHEAD + length == len(records):
-            return bool(attributes & TRANSACTIONAL_FLAG)
     size = _size_of_batch(records, 0)
     if size is None or records[_MAGIC_AT] != _MAGIC_NEWEST:
         return False
@@ -52,14 +62,6 @@ def producer_of(records: BytesLike) -> ProducerOfBatch:
 
 def check_form(records: BytesLike, version: int) -> None:
     """Refuse what is not exactly one complete batch that this version of the request may carry."""
-    if len(records) >= HEADER_SIZE:
-        length, _, magic, _, attributes = _FRONT.unpack_from(records, _LENGTH_AT)
-        if (
-            magic == _MAGIC_NEWEST
-            and LOG_OVERHEAD + length == len(records)
-            and (version >= _ZSTD_SINCE or attributes & COMPRESSION_MASK != Compression.ZSTD)
-        ):
-            return
     size = _size_of_batch(records, 0)
     if size is None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "there is no record batch")

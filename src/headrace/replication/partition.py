@@ -111,11 +111,18 @@ class Partition:
     def leader_log(self) -> PartitionLog:
         """The log, if this node leads the partition."""
         if self._leader_log is None:
+            self.require_online()
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"Leader not local for partition {self.name} on broker {self.node_id}",
             )
         return self._leader_log
+
+    def require_online(self) -> None:
+        """Refuse to go on if the directory below has failed."""
+        if self.is_offline:
+            message = f"Partition {self.name} is in an offline log directory"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
     @property
     def min_insync_replicas(self) -> int:
@@ -182,6 +189,7 @@ class Partition:
             )
         log = self._leader_log if leader_only else self.log
         if log is None:
+            self.require_online()
             raise KafkaError(
                 ErrorCode.NOT_LEADER_OR_FOLLOWER,
                 f"{self.name} is not led by broker {self.node_id} but by {self.leader}",

@@ -123,9 +123,7 @@ class Replicas:
         partition = None if hosted is None else hosted.partitions.get(index)
         if partition is None:
             raise KafkaError(self.absence(topic, index), f"{topic}-{index} is not on this broker")
-        if partition.is_offline:
-            message = f"Partition {topic}-{index} is in an offline log directory"
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+        partition.require_online()
         return partition
 
     def absence(self, topic: str, index: int) -> ErrorCode:
