@@ -8,15 +8,12 @@ minute.
 """
 
 import json
-import socket
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-from compat.kafka_libs import java_command, kafka_libs, run_java
+from compat.kafka_libs import run_java
+from compat.kafka_peer import running_kafka
 
 RECORDING = Path(__file__).parent.parent / "tests" / "fixtures" / "facts" / "config_answers.json"
 PORT = 39092
@@ -134,43 +131,13 @@ def steps() -> str:
     return "\n".join(["create\tt", *describing, *altering, *describing])
 
 
-@contextmanager
-def running_kafka(directory: Path) -> Iterator[None]:
-    """A broker with the keys of STATIC, its data in `directory`."""
-    properties = directory / "server.properties"
-    texts = STATIC | {"log.dirs": str(directory / "data")}
-    properties.write_text("".join(f"{name}={text}\n" for name, text in texts.items()))
-    formatted = run_java(
-        "kafka.tools.StorageTool", "format", "-t", "4L6g3nShT-eMCtK--X86sw", "-c", str(properties)
-    )
-    if formatted.returncode:
-        raise SystemExit(formatted.stderr)
-    command = [java_command(), "-Xmx400m", "-cp", f"{kafka_libs()}/*", "kafka.Kafka", str(properties)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_for_port(process)
-            yield
-        finally:
-            process.terminate()
-
-
-def wait_for_port(process: subprocess.Popen[bytes]) -> None:
-    """Until the broker accepts connections, or is gone."""
-    while process.poll() is None:
-        try:
-            socket.create_connection(("localhost", PORT), timeout=1).close()
-            return
-        except OSError:
-            try:
-                process.wait(0.3)
-            except subprocess.TimeoutExpired:
-                continue
-    raise SystemExit("Kafka stopped before it could be asked")
-
-
 def record() -> dict[str, object]:
     """The answers of a fresh Kafka, without the paths of this machine."""
-    with tempfile.TemporaryDirectory() as scratch, running_kafka(Path(scratch)):
+    given = {name: text for name, text in STATIC.items() if name != "log.dirs"}
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        running_kafka(Path(scratch), given, port=PORT, controller_port=PORT + 1),
+    ):
         done = run_java("ConfigAnswers.java", f"localhost:{PORT}", stdin=steps())
         if done.returncode:
             raise SystemExit(done.stderr)
