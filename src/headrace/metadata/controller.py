@@ -17,6 +17,7 @@ sync. A reply always waits for everything that its decision has seen. A request 
     unregister_broker(UnregisterBrokerRequest) -> UnregisterBrokerResponse
     register_controller(ControllerRegistrationRequest) -> ControllerRegistrationResponse
     allocate_producer_ids(AllocateProducerIdsRequest) -> AllocateProducerIdsResponse
+    assign_replicas_to_dirs(AssignReplicasToDirsRequest) -> AssignReplicasToDirsResponse
     describe_quorum(DescribeQuorumRequest, api_version) -> DescribeQuorumResponse   (does not wait)
 """
 
@@ -24,7 +25,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from headrace.config.node import NodeConfig
-from headrace.metadata import brokers, configs, features, producer_ids, quorum_info, topic_changes, topics
+from headrace.metadata import (
+    brokers,
+    configs,
+    directory_assignments,
+    features,
+    producer_ids,
+    quorum_info,
+    topic_changes,
+    topics,
+)
 from headrace.metadata.auto_creation import auto_creation_request
 from headrace.metadata.control_view import ControlView
 from headrace.metadata.decision import RECORDS_PER_REQUEST_MAX, Decision
@@ -38,6 +48,10 @@ from headrace.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsResponse,
 )
 from headrace.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from headrace.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
+)
 from headrace.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from headrace.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -168,6 +182,12 @@ class Controller:
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
         """Give a broker a block of producer ids."""
         return await self._settle(producer_ids.allocate_producer_ids(self._view, request))
+
+    async def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest
+    ) -> AssignReplicasToDirsResponse:
+        """Note in which of its directories a broker keeps replicas."""
+        return await self._settle(directory_assignments.assign_replicas_to_dirs(self._view, request))
 
     def describe_quorum(self, request: DescribeQuorumRequest, api_version: int = 2) -> DescribeQuorumResponse:
         """Tell who leads and who votes."""

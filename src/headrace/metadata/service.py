@@ -15,7 +15,7 @@ begins with the latter. A failure of the metadata directory is raised as LogDire
 for a commit, and told to the `DirectoryHealth` given; the node cannot go on then."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from uuid import UUID
@@ -39,6 +39,12 @@ from headrace.metadata.snapshot import snapshot_records
 from headrace.metadata.store import MetadataStore, Subscriber
 from headrace.metadata.versions import supported_features
 from headrace.ports import Clock, Disk, Entropy
+from headrace.protocol.messages.assign_replicas_to_dirs import (
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsRequestDirectoryData,
+    AssignReplicasToDirsRequestPartitionData,
+    AssignReplicasToDirsRequestTopicData,
+)
 from headrace.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest
 from headrace.protocol.messages.broker_registration import (
     BrokerRegistrationRequest,
@@ -250,6 +256,24 @@ class MetadataService:
         """Tell the controller which of this broker's directories have failed or take no new partitions."""
         request = self._heartbeat(offline_log_dirs=list(offline), cordoned_log_dirs=list(cordoned))
         await self.controller.heartbeat(request)
+
+    async def assign_directories(self, places: Mapping[tuple[UUID, int], UUID]) -> None:
+        """Tell the controller in which directory partitions (by topic id and index) lie on this broker."""
+        if not self.image.metadata_version.has_directories:
+            return
+        request = AssignReplicasToDirsRequest(broker_id=self.node_id, broker_epoch=self._broker_epoch)
+        for directory_id in dict.fromkeys(places.values()):
+            topics: dict[UUID, AssignReplicasToDirsRequestTopicData] = {}
+            for (topic_id, index), place in places.items():
+                if place == directory_id:
+                    topic = topics.setdefault(
+                        topic_id, AssignReplicasToDirsRequestTopicData(topic_id=topic_id)
+                    )
+                    topic.partitions.append(AssignReplicasToDirsRequestPartitionData(partition_index=index))
+            request.directories.append(
+                AssignReplicasToDirsRequestDirectoryData(id=directory_id, topics=list(topics.values()))
+            )
+        await self.controller.assign_replicas_to_dirs(request)
 
     async def stop_broker(self) -> None:
         """Give up leadership before a clean stop, as far as there is anybody to take it."""
