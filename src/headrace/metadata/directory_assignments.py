@@ -60,7 +60,7 @@ def _refusal(view: ControlView, partition: PartitionId, broker_id: int) -> Error
     topic = view.image.topics_by_id.get(partition.topic_id)
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
-    state = topic.partitions.get(partition[1])
+    state = topic.partitions.get(partition.partition)
     if state is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE if broker_id in state.replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -72,5 +72,5 @@ def _change(
     directories = list(state.directories)
     directories[state.replicas.index(broker_id)] = directory_id
     return PartitionChangeRecord(
-        partition_id=partition[1], topic_id=partition.topic_id, directories=directories
+        partition_id=partition.partition, topic_id=partition.topic_id, directories=directories
     )

@@ -14,6 +14,7 @@ from headrace.log.log_errors import LogDirectoryOffline
 
 FIRST_RETRY_SECONDS: Final = 1.0
 RETRY_SECONDS_MAX: Final = 60.0
+LONGEST_SLEEP_SECONDS: Final = 86_400.0
 
 logger: Final = logging.getLogger("headrace.server")
 
@@ -25,7 +26,7 @@ class Background:
 
     def __init__(self, on_fatal: Callable[[str], None]) -> None:
         self._group = asyncio.TaskGroup()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._on_fatal = on_fatal
 
     async def __aenter__(self) -> "Background":
@@ -57,8 +58,14 @@ class Background:
         """Have something run that must not end before the node does."""
         self._start(name, self._watched(name, run))
 
+    def once(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Do something soon, and only log if it fails."""
+        task = self._group.create_task(self._round(name, run), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
     def _start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(self._group.create_task(coroutine, name=name))
+        self._tasks.add(self._group.create_task(coroutine, name=name))
 
     async def _rounds(
         self,
@@ -67,10 +74,10 @@ class Background:
         action: Callable[[], Awaitable[object] | object],
         first_seconds: float | None,
     ) -> None:
-        await asyncio.sleep(seconds() if first_seconds is None else first_seconds)
+        await _pause(seconds() if first_seconds is None else first_seconds)
         while True:
             await self._round(name, action)
-            await asyncio.sleep(seconds())
+            await _pause(seconds())
 
     async def _round(self, name: str, action: Callable[[], Awaitable[object] | object]) -> None:
         try:
@@ -102,6 +109,14 @@ class Background:
             report(name, error, "the node stops")
             reason = f"{name} failed"
         self._on_fatal(reason)
+
+
+async def _pause(seconds: float) -> None:
+    """Wait, be it for the years that stand for never: no timer of the loop reaches that far."""
+    while seconds > LONGEST_SLEEP_SECONDS:
+        await asyncio.sleep(LONGEST_SLEEP_SECONDS)
+        seconds -= LONGEST_SLEEP_SECONDS
+    await asyncio.sleep(seconds)
 
 
 def report(name: str, error: Exception, consequence: str) -> None:

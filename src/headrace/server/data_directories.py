@@ -13,7 +13,7 @@ from uuid import UUID
 from headrace.config.node import NodeConfig
 from headrace.errors import HeadraceError
 from headrace.log.meta_properties import VERSION, MetaProperties, read_meta_properties, write_meta_properties
-from headrace.metadata.directories import node_directories, verify_directories
+from headrace.metadata.directories import NodeDirectories, node_directories, verify_directories
 from headrace.metadata.ids import decode_id, encode_id, random_id
 from headrace.ports import Clock, Disk, Entropy
 from headrace.raft.settings import METADATA_PARTITION
@@ -25,10 +25,9 @@ logger: Final = logging.getLogger("headrace.server")
 
 @dataclass(slots=True)
 class DataDirectories:
-    """Which cluster they belong to, the id of each one that can be used, and why others can't."""
+    """The directories that can be used, and why others can't."""
 
-    cluster_id: str
-    ids: dict[str, UUID]
+    usable: NodeDirectories
     offline: dict[str, str] = field(default_factory=dict)
 
 
@@ -51,18 +50,19 @@ def find_directories(
     ids = {path: _directory_id(disk, entropy, clock, path, each) for path, each in formatted.items()}
     for path, reason in offline.items():
         logger.error("log directory %s is offline: %s", path, reason)
-    return DataDirectories(cluster_id, ids, offline)
+    return DataDirectories(NodeDirectories(cluster_id, config.metadata_log_dir, ids), offline)
 
 
 def lock_directories(directories: DataDirectories, stack: ExitStack) -> None:
     """Take every directory for this process until the stack is left; StartRefused if another one has it."""
-    for path in list(directories.ids):
+    for path in list(directories.usable.ids):
         try:
             stack.enter_context(DirectoryLock(path))
         except DirectoryInUse as error:
             raise StartRefused(str(error)) from None
         except OSError as error:
             # What can't be locked can't be written either.
+            del directories.usable.ids[path]
             directories.offline[path] = f"its lock can't be taken: {error}"
             logger.error("log directory %s is offline: %s", path, directories.offline[path])
 

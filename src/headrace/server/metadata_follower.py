@@ -1,44 +1,53 @@
 """Keeps what this node hosts, and the configuration it runs with, in step with the committed metadata."""
 
+import logging
+from typing import Final
+
+from headrace.api.dynamic_config import concerns_node, refresh_config
+from headrace.api.services import Services
 from headrace.config.alteration import ResourceType
+from headrace.config.node import NodeConfig
 from headrace.metadata.delta import MetadataDelta
 from headrace.metadata.image import MetadataImage
-from headrace.ports import Clock
-from headrace.replication.replicas import Replicas
 from headrace.server.cluster_image import assignment
-from headrace.server.live_config import LiveConfig
+
+logger: Final = logging.getLogger("headrace.server")
 
 
 class MetadataFollower:
     """A subscriber of the metadata. What it calls does not wait, nor fail because of one partition."""
 
-    __slots__ = ("_clock", "_config", "_replicas")
+    __slots__ = ("_services",)
 
-    def __init__(self, replicas: Replicas, config: LiveConfig, clock: Clock) -> None:
-        self._replicas = replicas
-        self._config = config
-        self._clock = clock
+    def __init__(self, services: Services) -> None:
+        self._services = services
 
     def __call__(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Follow one committed change."""
         if delta.configs:
-            self._follow_configs(delta, image)
+            self._follow_configs(delta)
         if delta.topics_deleted or delta.partitions:
             self._follow_topics(delta, image)
 
-    def _follow_configs(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        own = ("", str(self._config.static.node_id))
-        if any(each.type == ResourceType.BROKER and each.name in own for each in delta.configs):
-            self._config.refresh(image)
+    def _follow_configs(self, delta: MetadataDelta) -> None:
+        if concerns_node(self._services, delta):
+            refresh_config(self._services)
         for resource in delta.configs:
             if resource.type == ResourceType.TOPIC:
-                self._replicas.reconfigure(resource.name)
+                self._services.replicas.reconfigure(resource.name)
 
     def _follow_topics(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        now_ms = self._clock.now_ms()
+        replicas, now_ms = self._services.replicas, self._services.clock.now_ms()
         for topic_id in delta.topics_deleted:
-            self._replicas.delete_topic(topic_id, now_ms)
+            replicas.delete_topic(topic_id, now_ms)
         for topic_id, index in delta.partitions:
             topic = image.topics_by_id[topic_id]
-            state = topic.partitions[index]
-            self._replicas.assign(assignment(topic, index, state, self._replicas.node_id), now_ms)
+            replicas.assign(assignment(topic, index, topic.partitions[index], replicas.node_id), now_ms)
+
+
+def log_changes(old: NodeConfig, new: NodeConfig) -> None:
+    """Say which keys have another value now."""
+    before, after = old.loggable(), new.loggable()
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            logger.info("configuration %s is now %s", name, after.get(name, "back to its default"))
