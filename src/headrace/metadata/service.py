@@ -63,6 +63,7 @@ from headrace.raft.snapshots import BATCH_RECORDS, SnapshotId
 
 #: Records encoded for a snapshot before others get their turn.
 _SLICE: Final = 50
+_CLEAN_INTERVAL_MS: Final = 60_000
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,6 +79,7 @@ class MetadataService:
 
     __slots__ = (
         "_broker_epoch",
+        "_clean_due_ms",
         "_clock",
         "_config",
         "_entropy",
@@ -107,6 +109,7 @@ class MetadataService:
         self._store = store
         self._previous_epoch = previous_epoch
         self._broker_epoch = NO_EPOCH
+        self._clean_due_ms = 0
         self._snapshot_running = False
         self._snapshot_time_ms = clock.monotonic_ms()
         self._triggers = SnapshotTriggers(
@@ -304,8 +307,12 @@ class MetadataService:
 
     async def tick(self) -> None:
         """Take a snapshot if one is due, and drop what retention does not keep. For every second or so."""
+        now_ms = self._clock.monotonic_ms()
         if self._snapshot_is_due:
             await self.take_snapshot()
+        elif now_ms < self._clean_due_ms:
+            return
+        self._clean_due_ms = now_ms + _CLEAN_INTERVAL_MS
         await self.quorum.clean()
 
     @property
