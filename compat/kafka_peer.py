@@ -15,6 +15,7 @@ from pathlib import Path
 from compat.kafka_libs import java_command, kafka_libs, run_java
 from headrace.protocol.frame import decode_response, encode_request
 from headrace.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from tests.support_answers import free_ports
 
 HOST = "localhost"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -35,18 +36,6 @@ _TRIAL_PAUSE_S = 0.1
 
 class KafkaFailed(Exception):
     """Kafka did not format, start or stop; the message holds the end of what it said."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 def combined_properties(data: Path, port: int, controller_port: int) -> dict[str, str]:

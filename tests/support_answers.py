@@ -106,3 +106,15 @@ def request_head(api_key: int, version: int, header_version: int, correlation_id
 def framed(payload: bytes) -> bytes:
     """Bytes with their length before them."""
     return len(payload).to_bytes(SIZE_BYTES, "big") + payload
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("localhost", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -8,7 +8,6 @@ Starts several brokers one after the other, needs Java and Kafka's jars as `make
 minutes. The comparison runs the scenarios in reverse, so that one that leans on another shows.
 """
 
-import json
 import sys
 import tempfile
 from collections import defaultdict
@@ -19,10 +18,9 @@ from pathlib import Path
 from compat.kafka_libs import kafka_version
 from compat.kafka_peer import CLUSTER_ID, running_kafka
 from tests.answers.catalogue import FAMILIES, PROPERTIES, Scenario, all_scenarios
-from tests.answers.recording import RECORDINGS, differences, load_family, play, store_family
+from tests.answers.recording import differences, load_family, play, store_family, store_settings
 from tests.answers.session import Exchange, Target
 
-SETTINGS = RECORDINGS / "settings.json"
 Answers = dict[str, dict[str, list[Exchange]]]
 
 
@@ -61,9 +59,7 @@ def write(scenarios: list[Scenario]) -> None:
     answers = collect(scenarios)
     for family, recorded in answers.items():
         store_family(family, recorded)
-    SETTINGS.write_text(
-        json.dumps({"kafka": kafka_version(), "properties": PROPERTIES}, indent=1) + "\n", encoding="utf-8"
-    )
+    store_settings(kafka_version(), PROPERTIES)
 
 
 def compare(scenarios: list[Scenario]) -> int:

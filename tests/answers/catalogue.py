@@ -26,6 +26,8 @@ FAMILIES: dict[str, ModuleType] = {
     "cluster": scenarios_cluster,
     "frames": scenarios_frames,
 }
+#: The APIs that the scenarios are about: those a node serves.
+SERVED_KEYS = frozenset(scenarios_frames.COVERED_KEYS)
 #: What the broker is started with, beyond its addresses and directory.
 PROPERTIES = {
     "offsets.topic.replication.factor": "1",

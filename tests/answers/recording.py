@@ -10,12 +10,25 @@ from tests.answers.catalogue import Scenario
 from tests.answers.session import Exchange, Session, Target
 
 RECORDINGS = Path(__file__).resolve().parent.parent / "fixtures" / "answers"
+SETTINGS = RECORDINGS / "settings.json"
 _SHOWN_CHARACTERS = 300
 
 
 def recording_file(family: str) -> Path:
     """Where a family's answers are kept."""
     return RECORDINGS / f"{family}.json"
+
+
+def recorded_properties() -> dict[str, str]:
+    """The settings of the broker whose answers were recorded."""
+    properties: dict[str, str] = json.loads(SETTINGS.read_text(encoding="utf-8"))["properties"]
+    return properties
+
+
+def store_settings(kafka: str, properties: dict[str, str]) -> None:
+    """Keep with the answers whose they are."""
+    text = json.dumps({"kafka": kafka, "properties": properties}, indent=1)
+    SETTINGS.write_text(text + "\n", encoding="utf-8")
 
 
 def load_family(family: str) -> dict[str, list[Exchange]]:
