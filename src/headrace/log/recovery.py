@@ -18,6 +18,7 @@ from headrace.log.segment_list import SegmentList
 from headrace.log.segment_results import Recovered
 from headrace.log.segment_scan import BatchHeader, scan_checked, scan_headers
 from headrace.log.settings import LogSettings, ProducerStateSettings
+from headrace.log.transaction_index import ENTRY as TRANSACTION_ENTRY
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.ports import Disk
 from headrace.records.batch import Batch
@@ -99,10 +100,16 @@ class _Recovery:
                 return
             try:
                 segment.sanity_check()
+                self._require_whole_entries(segment)
             except CorruptIndex as error:
                 self._report.damage.append(str(error))
                 segment.rebuild_indexes()
                 self._rebuild_transactions(segment)
+
+    def _require_whole_entries(self, segment: Segment) -> None:
+        path = segment.transaction_index.path
+        if self._disk.exists(path) and self._disk.size(path) % TRANSACTION_ENTRY.size:
+            raise CorruptIndex(path, "its last entry is incomplete")
 
     def _rebuild_transactions(self, segment: Segment) -> None:
         """Note aborted transactions anew, without touching the batches."""
