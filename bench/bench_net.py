@@ -217,7 +217,7 @@ class Client:
 
 
 def measure(call: Callable[[], int], cpu: Callable[[], float]) -> tuple[float, float]:
-    """How much is done per second of time, and per second of the server's processor time. The asyncio side is as bare as it can be: it keeps order, but no limits, idle times or counters."""
+    """How much is done per second of time, and per second of the server's processor time."""
     done = 0
     cpu_started = cpu()
     started = time.perf_counter()

@@ -145,8 +145,11 @@ class ServerConnection:
         if self.closed:
             return
         self.closed = self._is_halted = True
+        if self._closing is not None and self._closing[0] != reason:
+            reason = f"{self._closing[0]}; {reason}"
+            level = max(level, self._closing[1])
         self.close_reason = reason
-        logger.log(level, "closing connection of %s (client id %s): %s", self, self.client_id, reason)
+        logger.log(level, "closing connection of %s (client id %r): %s", self, self.client_id, reason)
         loop = self._network.loop
         loop.remove_reader(self._socket)
         loop.remove_writer(self._socket)
@@ -161,9 +164,10 @@ class ServerConnection:
 
     def close_when_sent(self, reason: str, level: int = logging.WARNING) -> None:
         """Handle no more requests, and close once the replies that can be sent are gone."""
-        if self.closed:
+        if self.closed or self._closing is not None:
             return
         self._is_halted = True
+        self._waiting = None
         self._closing = (reason, level)
         self._pause_reading()
         self._flush()
@@ -217,14 +221,14 @@ class ServerConnection:
     def _handle(self, view: memoryview, end: int) -> None:
         self._beginning = b""
         position = self._hand_over(view, end)
-        if position < end and not self.closed:
+        if position < end and self._closing is None and not self.closed:
             self._keep(view[position:end], is_lasting=False)
 
     def _handle_large(self, large: LargeFrame) -> None:
         behind = large.filled - large.size
         self._hand_over(large.view, large.size)
         self._drop_large()
-        if behind and not self.closed:
+        if behind and self._closing is None and not self.closed:
             scratch = self._network.buffers.scratch
             if self._is_halted:
                 self._waiting = memoryview(bytes(scratch[:behind]))
@@ -261,13 +265,13 @@ class ServerConnection:
 
     def _refuse(self, size: int) -> None:
         if size < 0:
-            self.close(f"a request announced a size of {size}")
+            self.close_when_sent(f"a request announced a size of {size}")
         else:
-            self.close(f"a request of {size} bytes is larger than {self._request_bytes_max}")
+            self.close_when_sent(f"a request of {size} bytes is larger than {self._request_bytes_max}")
 
     def _on_failure(self, error: Exception) -> None:
         logger.debug("a request of %s failed", self, exc_info=error)
-        self.close(f"a request failed: {type(error).__name__}: {error}")
+        self.close_when_sent(f"a request failed: {type(error).__name__}: {error}")
 
     def _keep(self, rest: memoryview, *, is_lasting: bool) -> None:
         """Keep what was received and not handed over until it can be."""
@@ -290,7 +294,7 @@ class ServerConnection:
         self._waiting = None
         self._is_in_round = True
         position = self._hand_over(waiting, len(waiting))
-        if position < len(waiting) and not self.closed:
+        if position < len(waiting) and self._closing is None and not self.closed:
             self._keep(waiting[position:], is_lasting=True)
         self._network.load.handler_ns += perf_counter_ns() - started
         self._end_round()
@@ -421,7 +425,8 @@ class ServerConnection:
 
     def _tell_that_closed(self) -> None:
         """Tell those who wait to answer, and those who asked, that it is of no use any more."""
-        callbacks = [slot.on_close for slot in self._slots if slot.on_close is not None]
+        waiting = (slot.on_close for slot in self._slots if slot.parts is None)
+        callbacks = [callback for callback in waiting if callback is not None]
         callbacks += self._close_callbacks
         for slot in self._slots:
             if slot.parts:
