@@ -60,9 +60,14 @@ def unpack(archive: Path, disk: MemoryDisk, directory: str = DATA) -> None:
             content = tar.extractfile(member) if member.isfile() else None
             if content is None:
                 continue
-            path = f"{directory}/{member.name.removeprefix('./').partition('/')[2]}"
+            name = member.name.removeprefix("./").partition("/")[2]
+            path = f"{directory}/{name}"
+            if "/" in name and not name.startswith("__cluster_metadata-0/"):
+                continue
             disk.make_directory(path.rpartition("/")[0])
-            disk.replace(path, content.read())
+            # Indexes of a killed broker are megabytes of zeros, which the disk need not hold as bytes.
+            disk.replace(path, content.read().rstrip(b"\0"))
+            disk.open(path).truncate(member.size)
 
 
 class MetadataNode:
@@ -74,13 +79,11 @@ class MetadataNode:
         *,
         seed: int = 0,
         texts: dict[str, str] | None = None,
-        **overrides: str,
     ) -> None:
         self.disk = disk or MemoryDisk()
         self.clock = ManualClock()
         self.entropy = SeededEntropy(seed)
-        keys = {key.replace("_", "."): text for key, text in overrides.items()}
-        self.config = NodeConfig({**(texts or STATIC), **keys})
+        self.config = NodeConfig(texts or STATIC)
         self._service: MetadataService | None = None
 
     @property
@@ -141,8 +144,9 @@ class MetadataNode:
 
 
 async def started(seed: int = 0, **overrides: str) -> MetadataNode:
-    """A freshly formatted node that runs."""
-    node = MetadataNode(seed=seed, **overrides)
+    """A freshly formatted node that runs; configuration keys with underscores for dots."""
+    keys = {key.replace("_", "."): text for key, text in overrides.items()}
+    node = MetadataNode(seed=seed, texts={**STATIC, **keys})
     node.format()
     await node.start()
     return node

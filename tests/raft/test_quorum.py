@@ -3,6 +3,7 @@
 import asyncio
 import errno
 from collections.abc import AsyncIterator, Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -65,19 +66,19 @@ class Listened:
 class Member:
     """One member in one process; `again` is the next process on the same disk."""
 
-    def __init__(self, disk: MemoryDisk | None = None, **settings: object) -> None:
+    def __init__(self, disk: MemoryDisk | None = None, **settings: Any) -> None:
         self.disk = disk or MemoryDisk()
         self.clock = ManualClock()
         self.heard = Listened()
         self.health = DirectoryHealth("/data")
         self.given = settings
-        fields: dict[str, object] = {"static_voters": {1: Address("host", 9093)}, "endpoints": ENDPOINTS}
+        fields: dict[str, Any] = {"static_voters": {1: Address("host", 9093)}, "endpoints": ENDPOINTS}
         self.quorum = Quorum.open(
             self.disk,
             self.clock,
             SeededEntropy(),
             self.health,
-            QuorumSettings(1, "/data", DIRECTORY_ID, **{**fields, **settings}),  # type: ignore[arg-type]
+            QuorumSettings(1, "/data", DIRECTORY_ID, **{**fields, **settings}),
             self.heard,
         )
 
@@ -89,7 +90,7 @@ class Member:
         await self.quorum.committed(place.last_offset)
 
 
-async def leader(disk: MemoryDisk | None = None, **settings: object) -> Member:
+async def leader(disk: MemoryDisk | None = None, **settings: Any) -> Member:
     member = Member(disk, **settings)
     await member.quorum.lead()
     return member
@@ -264,14 +265,14 @@ async def test_unfinished_and_retired_snapshots_are_removed_at_the_start() -> No
     assert not set(names) & set(member.disk.list_directory(LOG))
 
 
-def small_segments() -> dict[str, object]:
+def small_segments() -> dict[str, Any]:
     return {
         "log": LogSettings(retention_ms=-1, retention_bytes=-1, segment_bytes=400, segment_index_bytes=1000),
         "delete_delay_ms": 1_000,
     }
 
 
-async def with_snapshots(retention: dict[str, object]) -> Member:
+async def with_snapshots(retention: dict[str, Any]) -> Member:
     member = await leader(**small_segments(), **retention)
     for number in range(4):
         for _ in range(4):
@@ -285,7 +286,7 @@ async def with_snapshots(retention: dict[str, object]) -> Member:
 
 @pytest.mark.parametrize("retention", [{"retention_bytes": 1_500}, {"retention_ms": 1_500}])
 @on_loop
-async def test_old_snapshots_go_and_the_log_before_them(retention: dict[str, object]) -> None:
+async def test_old_snapshots_go_and_the_log_before_them(retention: dict[str, Any]) -> None:
     member = await with_snapshots(retention)
     assert len(member.quorum.metadata_log.snapshots) == 4
     assert await member.quorum.clean()
@@ -334,7 +335,7 @@ async def test_a_snapshot_that_reaches_beyond_the_log_goes_before_it() -> None:
     assert again.heard.batches[-1].base_offset == 40
 
 
-def standalone(disk: MemoryDisk, voter: Voter) -> dict[str, object]:
+def standalone(disk: MemoryDisk, voter: Voter) -> dict[str, Any]:
     disk.make_directory(LOG)
     builder = SnapshotBuilder(1, 1, kraft_version=1, voters=(voter,))
     write_snapshot(disk, LOG, BOOTSTRAP_ID, builder.finish())

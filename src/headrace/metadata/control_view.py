@@ -64,12 +64,12 @@ class ControlView:
             self.config, self.image.broker_config(None), self.image.broker_config(self.node_id)
         )
 
-    def min_isr(self, topic: str, replication_factor: int) -> int:
-        """How many replicas must be in sync before a topic takes writes, which is never more than it has."""
+    def min_isr(self, topic: str) -> int:
+        """How many replicas must be in sync before a topic takes writes."""
         text = self.image.topic_config(topic).get(_MIN_ISR)
         wanted = int(text) if text is not None else self.topic_defaults[_MIN_ISR]
         assert isinstance(wanted, int)
-        return min(wanted, replication_factor)
+        return wanted
 
     def allows_unclean_leaders(self, topic: str) -> bool:
         """Whether a topic would rather lose records than wait for a replica that has them."""

@@ -6,6 +6,7 @@ nobody is left."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from uuid import UUID
 
 from headrace.metadata.control_view import ControlView
 from headrace.metadata.delta import PartitionId
@@ -39,7 +40,7 @@ class ElectionRules:
     elr_enabled: bool
     min_isr: int
     unclean_allowed: bool
-    is_acceptable: Callable[[int], bool]
+    is_acceptable: Callable[[PartitionState, int], bool]
 
 
 def partition_change_records(view: ControlView, change: BrokerChange, found: Found) -> list[VersionedRecord]:
@@ -52,26 +53,29 @@ def partition_change_records(view: ControlView, change: BrokerChange, found: Fou
         return broker_id not in gone and (broker_id == change.added or view.is_active(broker_id))
 
     records: list[VersionedRecord] = []
+    rules_of: dict[UUID, ElectionRules] = {}
     for partition_id, partition in found:
-        topic = image.topics_by_id[partition_id.topic_id]
-        rules = ElectionRules(
-            version,
-            image.elr_enabled,
-            view.min_isr(topic.name, len(partition.replicas)),
-            view.allows_unclean_leaders(topic.name),
-            _in_online_directory(view, partition, is_acceptable),
-        )
+        rules = rules_of.get(partition_id.topic_id)
+        if rules is None:
+            name = image.topics_by_id[partition_id.topic_id].name
+            rules = rules_of[partition_id.topic_id] = ElectionRules(
+                version,
+                image.elr_enabled,
+                view.min_isr(name),
+                view.allows_unclean_leaders(name),
+                _in_online_directory(view, is_acceptable),
+            )
         isr = tuple(replica for replica in partition.isr if replica not in gone)
-        record = changed_partition(partition, partition_id, isr, rules, unclean={change.unclean})
+        record = changed_partition(partition, partition_id, isr, rules, unclean=(change.unclean,))
         if record is not None:
             records.append((record, version.partition_record))
     return records
 
 
 def _in_online_directory(
-    view: ControlView, partition: PartitionState, is_acceptable: Callable[[int], bool]
-) -> Callable[[int], bool]:
-    def check(broker_id: int) -> bool:
+    view: ControlView, is_acceptable: Callable[[int], bool]
+) -> Callable[[PartitionState, int], bool]:
+    def check(partition: PartitionState, broker_id: int) -> bool:
         if not is_acceptable(broker_id):
             return False
         directory = partition.directory_of(broker_id)
@@ -101,12 +105,12 @@ def changed_partition(
     partition_id: PartitionId,
     isr: tuple[int, ...],
     rules: ElectionRules,
-    unclean: Iterable[int] = (),
+    unclean: tuple[int, ...] = (),
 ) -> PartitionChangeRecord | None:
     """The record that gives a partition this set of in-sync replicas and the leader that follows from it;
     None if nothing changes. `unclean` replicas may have lost data and are no longer eligible."""
     record = PartitionChangeRecord(partition_id=partition_id.partition, topic_id=partition_id.topic_id)
-    elr = _eligible(partition, isr, rules, frozenset(unclean))
+    elr = _eligible(partition, isr, rules, unclean)
     leader, is_unclean = _elect(partition, isr, elr, rules)
     if leader != partition.leader:
         if leader in elr:
@@ -130,11 +134,11 @@ def changed_partition(
 
 
 def _eligible(
-    partition: PartitionState, isr: tuple[int, ...], rules: ElectionRules, unclean: frozenset[int]
+    partition: PartitionState, isr: tuple[int, ...], rules: ElectionRules, unclean: tuple[int, ...]
 ) -> tuple[int, ...]:
     if not rules.elr_enabled:
         return partition.elr
-    if len(isr) >= rules.min_isr:
+    if len(isr) >= min(rules.min_isr, len(partition.replicas)):
         return ()
     candidates = sorted({*partition.elr, *partition.isr})
     return tuple(replica for replica in candidates if replica not in isr and replica not in unclean)
@@ -146,15 +150,15 @@ def _elect(
     """The leader, and whether it may lack records that were acknowledged."""
     able = isr or elr
     for replica in (partition.leader, *partition.replicas):
-        if replica in able and rules.is_acceptable(replica):
+        if replica in able and rules.is_acceptable(partition, replica):
             return replica, False
     if rules.elr_enabled and not able and len(partition.last_known_elr) == 1:
         last_leader = partition.last_known_elr[0]
-        if rules.is_acceptable(last_leader):
+        if rules.is_acceptable(partition, last_leader):
             return last_leader, True
     if rules.unclean_allowed:
         for replica in partition.replicas:
-            if rules.is_acceptable(replica):
+            if rules.is_acceptable(partition, replica):
                 return replica, True
     return NO_LEADER, False
 
