@@ -119,7 +119,8 @@ class PartitionLog:
     @property
     def epochs(self) -> LeaderEpochs:
         """Which leader epoch began where, loaded when it is first needed."""
-        return self._epochs or self._load_epochs()
+        # Epochs have a length, and are false as long as there are none.
+        return self._load_epochs() if self._epochs is None else self._epochs
 
     def _load_producers(self) -> ProducerState:
         try:
