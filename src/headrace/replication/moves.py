@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.log_directory import LogDirectory
-from headrace.log.log_errors import LogDirectoryOffline, OffsetOutOfRange
+from headrace.log.log_errors import LogDirectoryOffline, OffsetOutOfRange, UnexpectedAppendOffset
 from headrace.log.log_reads import Isolation
 from headrace.log.partition_log import PartitionLog
 from headrace.ports import Clock
@@ -199,12 +199,23 @@ def copy_slice(source: PartitionLog, future: PartitionLog, leader_epoch: int, no
         future.truncate_fully(source.log_start_offset, now_ms)
         return True
     if found.records is not None:
-        future.append_as_follower(found.records.read(), leader_epoch, now_ms)
+        _append(future, found.records.read(), leader_epoch, now_ms)
     future.update_high_watermark(source.high_watermark)
     start = min(source.log_start_offset, future.high_watermark)
     if start > future.log_start_offset:
         future.advance_log_start(start)
     return found.records is not None
+
+
+def _append(future: PartitionLog, records: bytes, leader_epoch: int, now_ms: int) -> None:
+    """The log may start in the middle of a batch; the copy has to begin with all of it."""
+    try:
+        future.append_as_follower(records, leader_epoch, now_ms)
+    except UnexpectedAppendOffset as unexpected:
+        if future.size or not unexpected.first_offset < future.log_end_offset <= unexpected.last_offset:
+            raise
+        future.truncate_fully(unexpected.first_offset, now_ms)
+        future.append_as_follower(records, leader_epoch, now_ms)
 
 
 def take_over_epochs(source: PartitionLog, future: PartitionLog) -> None:
