@@ -299,6 +299,11 @@ class LogMachine(RuleBasedStateMachine):
         self.cut(max(end, model.start))
         model.epoch += 1
         model.watermark = self.log.update_high_watermark(watermark)
+        if any(each.marker is not None and each.base_offset >= model.watermark for each in model.stored):
+            # Like Kafka's, snapshots keep no ended transactions, so which of them still waited for their
+            # marker to be replicated is forgotten.
+            self.log.advance_high_watermark(model.end)
+            model.watermark = model.end
 
     # What always holds
 
