@@ -96,6 +96,7 @@ def test_a_resource_that_comes_twice_is_refused_both_times() -> None:
             "Null value not supported for : a, b",
         ),
         (resource(0, "bad"), ErrorCode.INVALID_REQUEST, "Unknown resource type 0"),
+        (resource(ResourceType.TOPIC, "bad", ("a", 9, "1")), ErrorCode.UNKNOWN_SERVER_ERROR, None),
         (resource(77, "bad"), ErrorCode.INVALID_REQUEST, "Unknown resource type 77"),
         (
             resource(ResourceType.BROKER, "one"),
@@ -130,7 +131,7 @@ def test_a_resource_that_comes_twice_is_refused_both_times() -> None:
     ],
 )
 def test_what_a_broker_refuses_never_reaches_the_controller(
-    bad: AlterConfigsResource, code: ErrorCode, message: str
+    bad: AlterConfigsResource, code: ErrorCode, message: str | None
 ) -> None:
     told, asked = alter(bad, TOPIC)
     assert told == [(code, message), (0, None)]

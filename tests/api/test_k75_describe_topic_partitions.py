@@ -91,6 +91,13 @@ def test_missing_topics_have_errors_of_their_own() -> None:
     ]
 
 
+def test_a_topic_without_name_fails_the_request_as_in_kafka() -> None:
+    reply = describe("a", "")
+    assert [topic.error_code for topic in reply.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    reply = describe("a", "", cursor=Cursor(topic_name="", partition_index=0))
+    assert [topic.error_code for topic in reply.topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION, 0]
+
+
 def test_a_cursor_may_stand_at_a_topic_that_is_gone() -> None:
     assert told(describe(cursor=Cursor(topic_name="aa", partition_index=4))) == [("b", [0]), ("c", [0, 1])]
 

@@ -21,9 +21,9 @@ from headrace.api.config_changes import (
 from headrace.api.context import RequestContext
 from headrace.api.error_texts import told_text
 from headrace.api.services import Api, Services
-from headrace.config.alteration import Change, ResourceType, altered_on_broker, check_changes
+from headrace.config.alteration import Change, Operation, ResourceType, altered_on_broker, check_changes
 from headrace.config.dynamic import usable
-from headrace.errors import KafkaError
+from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.delta import ConfigResource
 from headrace.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -32,6 +32,7 @@ from headrace.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
+_OPERATIONS: Final = frozenset(Operation)
 _LEFT_TO_CONTROLLER: Final = (ResourceType.TOPIC, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
 
 
@@ -73,6 +74,9 @@ def _preprocess(services: Services, resource: AlterConfigsResource, *, validate_
         check_broker_change(services, name, proposed)
     elif kind not in _LEFT_TO_CONTROLLER:
         raise unknown_type(kind)
+    elif any(change.operation not in _OPERATIONS for change in changes):
+        # Kafka's controller stumbles over what it does not know, and that is what clients are told.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     return False
 
 

@@ -37,6 +37,9 @@ def handle(
     names = sorted({name for name in given if name >= first})
     if cursor is not None:
         _check_cursor(cursor, names, asks_for_all=asks_for_all)
+    elif "" in names:
+        # Kafka takes a topic without name for the one at the cursor, and stumbles when there is no cursor.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     limit = min(services.config.integer("max.request.partition.size.limit"), request.response_partition_limit)
     response = DescribeTopicPartitionsResponse()
     room = max(limit, 1)
