@@ -94,15 +94,9 @@ def run_java(
 
     Standard output and error are UTF-8 text; the caller looks at the return code.
     """
-    libs = kafka_libs()
-    class_path = f"{libs}/*"
-    if main.endswith(".java"):
-        launch = _source_launch(JAVA_SOURCES / main, class_path)
-    else:
-        launch = ["-cp", class_path, main]
     given = stdin if isinstance(stdin, bytes) else (stdin or "").encode()
     done = subprocess.run(
-        [java_command(), *_JVM_OPTIONS, *launch, *arguments],
+        java_launch(main, *arguments),
         input=given,
         capture_output=True,
         check=False,
@@ -112,6 +106,16 @@ def run_java(
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(), done.stderr.decode(errors="replace")
     )
+
+
+def java_launch(main: str, *arguments: str) -> list[str]:
+    """The command line behind `run_java`, for those who talk to the process while it runs."""
+    class_path = f"{kafka_libs()}/*"
+    if main.endswith(".java"):
+        launch = _source_launch(JAVA_SOURCES / main, class_path)
+    else:
+        launch = ["-cp", class_path, main]
+    return [java_command(), *_JVM_OPTIONS, *launch, *arguments]
 
 
 def _fetch(libs: Path) -> None:
