@@ -21,6 +21,8 @@ from headrace.system.disk import RealDisk
 from headrace.testing.clock import ManualClock
 
 PATIENCE_SECONDS = 60
+REPLY_BYTES = 100_000
+UNSENT_BYTES_MAX = 1_000_000
 
 
 class Run(Protocol):
@@ -110,6 +112,20 @@ class Replying(Frames):
         connection.reserve().complete(self._reply(body))
 
 
+class Large(Frames):
+    """Gives large replies and says when the client has too much to take."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full = asyncio.Event()
+
+    def answer(self, connection: ServerConnection, body: bytes) -> None:
+        """A large reply that begins with the request."""
+        connection.reserve().complete([framed(body.ljust(REPLY_BYTES, b"."))])
+        if connection.unsent_bytes > UNSENT_BYTES_MAX:
+            self.is_full.set()
+
+
 class Client:
     """A client that takes bytes only when the test wants them."""
 
@@ -178,7 +194,11 @@ class Site:
         sock = socket.socket()
         sock.setblocking(False)
         port = (listener or self.listener).port
-        await soon(asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port)))
+        try:
+            await soon(asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port)))
+        except OSError:
+            sock.close()
+            raise
         client = Client(sock)
         self.clients.append(client)
         return client

@@ -2,26 +2,19 @@
 
 import asyncio
 
-from headrace.net.connection import ServerConnection
 from headrace.net.settings import ConnectionSettings
-from tests.support_net import Frames, Parking, Replying, Run, framed, rounds, site, soon
-
-REPLY_BYTES = 100_000
-UNSENT_BYTES_MAX = 1_000_000
-
-
-class Large(Frames):
-    """Gives large replies and says when the client has too much to take."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.is_full = asyncio.Event()
-
-    def answer(self, connection: ServerConnection, body: bytes) -> None:
-        """A large reply that begins with the request."""
-        connection.reserve().complete([framed(body.ljust(REPLY_BYTES, b"."))])
-        if connection.unsent_bytes > UNSENT_BYTES_MAX:
-            self.is_full.set()
+from tests.support_net import (
+    REPLY_BYTES,
+    UNSENT_BYTES_MAX,
+    Large,
+    Parking,
+    Replying,
+    Run,
+    framed,
+    rounds,
+    site,
+    soon,
+)
 
 
 def test_reading_stops_while_the_client_does_not_take_its_replies_and_goes_on_after(run: Run) -> None:

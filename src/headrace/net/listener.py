@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 ACCEPTED_PER_ROUND: Final = 32
 RETRY_MS: Final = 500
+SAY_AGAIN_MS: Final = 60_000
 MAPPED_PREFIX: Final = "::ffff:"
 
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -58,7 +59,7 @@ class Listener:
         self.bytes_out = 0
         self._socket: socket.socket | None = None
         self._is_accepting = False
-        self._is_full = False
+        self._said_full_ms: int | None = None
         self._retry: asyncio.TimerHandle | None = None
 
     @property
@@ -93,12 +94,16 @@ class Listener:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+        if not self.connections:
+            self.network.forget(self)
 
     def on_closed(self, connection: ServerConnection) -> None:
         """A connection is gone."""
         self.connections.discard(connection)
         self.network.limits.leave(self.count, connection.peer_host)
         self.network.on_closed(connection)
+        if self._socket is None and not self.connections:
+            self.network.forget(self)
 
     def _on_acceptable(self) -> None:
         for _ in range(ACCEPTED_PER_ROUND):
@@ -118,20 +123,24 @@ class Listener:
         if not limits.has_room(self.count):
             self._pause()
             limits.when_room(self._resume)
-            if not self._is_full:
-                self._is_full = True
-                logger.warning(
-                    "listener %s accepts no more connections: the limit is reached with %d, %d in all",
-                    self.name,
-                    self.count.connections,
-                    limits.connections,
-                )
+            self._say_that_full()
             return False
-        self._is_full = False
         delay_ms = limits.delay_ms(self.count, self.network.clock.monotonic_ms())
         if delay_ms:
             self._pause_for(delay_ms)
         return not delay_ms
+
+    def _say_that_full(self) -> None:
+        """Once a minute is enough where clients come and go at the limit."""
+        now_ms = self.network.clock.monotonic_ms()
+        if self._said_full_ms is None or now_ms - self._said_full_ms >= SAY_AGAIN_MS:
+            self._said_full_ms = now_ms
+            logger.warning(
+                "listener %s accepts no more connections: the limit is reached with %d, %d in all",
+                self.name,
+                self.count.connections,
+                self.network.limits.connections,
+            )
 
     def _on_accept_failed(self, error: OSError) -> None:
         if error.errno in _OUT_OF_RESOURCES:

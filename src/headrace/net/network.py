@@ -37,6 +37,8 @@ class Network:
         self.buffers = ReceiveBuffers()
         self.load = LoopLoad()
         self.listeners: list[Listener] = []
+        self._bytes_in_before = 0
+        self._bytes_out_before = 0
         self._due: list[ServerConnection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._ticks = 0
@@ -50,17 +52,17 @@ class Network:
     @property
     def bytes_in(self) -> int:
         """Bytes received so far."""
-        return sum(listener.bytes_in for listener in self.listeners)
+        return self._bytes_in_before + sum(listener.bytes_in for listener in self.listeners)
 
     @property
     def bytes_out(self) -> int:
         """Bytes sent so far."""
-        return sum(listener.bytes_out for listener in self.listeners)
+        return self._bytes_out_before + sum(listener.bytes_out for listener in self.listeners)
 
     def all_connections(self) -> Iterator[ServerConnection]:
         """Every open connection."""
-        for listener in self.listeners:
-            yield from listener.connections
+        for listener in list(self.listeners):
+            yield from list(listener.connections)
 
     # Called by listeners and connections
 
@@ -69,6 +71,13 @@ class Network:
         self.listeners.append(listener)
         if self._timer is None:
             self._schedule_tick()
+
+    def forget(self, listener: Listener) -> None:
+        """A listener was stopped and its last connection is gone; its counts stay."""
+        if listener in self.listeners:
+            self.listeners.remove(listener)
+            self._bytes_in_before += listener.bytes_in
+            self._bytes_out_before += listener.bytes_out
 
     def on_closed(self, connection: ServerConnection) -> None:
         """A connection is gone."""
@@ -103,7 +112,7 @@ class Network:
         """Accept and read nothing more, let replies that are ready leave, and close everything.
 
         What is not gone after `grace_ms` is cut off."""
-        for listener in self.listeners:
+        for listener in list(self.listeners):
             listener.stop_accepting()
         for connection in list(self.all_connections()):
             connection.close_when_sent("the node is stopping", logging.DEBUG)
@@ -111,7 +120,7 @@ class Network:
             self._drained = self.loop.create_future()
             await asyncio.wait([self._drained], timeout=grace_ms / 1000)
         for connection in list(self.all_connections()):
-            connection.close("the node is stopping and the client did not take its replies", logging.INFO)
+            connection.close("the client did not take its replies in time", logging.INFO)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

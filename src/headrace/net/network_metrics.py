@@ -56,8 +56,12 @@ class _PerListener:
         self._registry.counts(self._spelt(name), help, ("listener",), lambda: self._readings(read))
 
     def _readings(self, read: Callable[[Listener], int]) -> Iterator[tuple[Labels, int]]:
+        # A listener whose address was changed lives on under the same name until its last client left.
+        sums: dict[str, int] = {}
         for listener in self._network.listeners:
-            yield (listener.name,), read(listener)
+            sums[listener.name] = sums.get(listener.name, 0) + read(listener)
+        for name, number in sums.items():
+            yield (name,), number
 
     @staticmethod
     def _spelt(name: str) -> str:
