@@ -114,7 +114,7 @@ class Model:
         return b"".join(
             batch.data
             for batch in self.stored
-            if batch.next_offset > self.start and batch.base_offset < bound
+            if batch.next_offset > self.start and batch.next_offset <= bound
         )
 
 
