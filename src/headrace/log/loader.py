@@ -14,6 +14,7 @@ from headrace.log.partition_files import PartitionNames, list_partition
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producer_rebuild import rebuild_producers
 from headrace.log.producer_state import ProducerState
+from headrace.log.producer_tail import recall_batches
 from headrace.log.read_verifier import ReadVerifier
 from headrace.log.recovery import RecoveryJob, RecoveryReport, recover_files
 from headrace.log.segment import Segment, roll_jitter_ms
@@ -172,4 +173,5 @@ def _load_producers(
     written = rebuild_producers(
         producers, segments, log_start, log_end, now_ms, stopped_cleanly=request.stopped_cleanly
     )
+    recall_batches(producers, segments)
     return producers, written
