@@ -97,6 +97,7 @@ class Reading:
             data = self._read(partition or self._replicas.find(target.topic, target.index), target)
         except KafkaError as error:
             data = self._failed(target, partition, error)
+        self._left = max(0, self._left - len(data.records or NOTHING))
         self.results.append((target, data))
 
     def count_as_sent(self) -> None:
@@ -148,7 +149,6 @@ class Reading:
             data.records = records
             self._sent.append((partition.counters, size))
             self.size += size
-            self._left = max(0, self._left - size)
             self._min_one = False
         if found.aborted is not None:
             data.aborted_transactions = [

@@ -11,7 +11,7 @@ from uuid import UUID
 from headrace.errors import ErrorCode
 from headrace.ports import Entropy
 from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
-from headrace.types import ZERO_UUID
+from headrace.types import NO_LEADER_EPOCH, ZERO_UUID
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -54,7 +54,7 @@ class FetchTarget:
         """Take over what the client asks for now."""
         self.fetch_offset = request.fetch_offset
         self.max_bytes = request.partition_max_bytes
-        self.leader_epoch = request.current_leader_epoch
+        self.leader_epoch = max(request.current_leader_epoch, NO_LEADER_EPOCH)
         self.last_fetched_epoch = request.last_fetched_epoch
         self.follower_log_start = request.log_start_offset
 

@@ -5,6 +5,7 @@ connection, since there is no other way to tell. It waits for syncs and replicas
 
 from collections.abc import Awaitable
 from typing import Final, NamedTuple, cast
+from uuid import UUID
 
 from headrace.api.context import RequestContext
 from headrace.api.leader_hints import LeaderHints
@@ -22,6 +23,7 @@ from headrace.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from headrace.records.rules import RecordsRefused
@@ -99,7 +101,7 @@ class Appending:
         responses = []
         by_id = self._context.version >= _BY_TOPIC_ID_SINCE
         replicas = self._services.replicas
-        for topic in self._request.topic_data:
+        for topic in _each_once(self._request.topic_data):
             hosted = replicas.topics_by_id.get(topic.topic_id) if by_id else replicas.topics.get(topic.name)
             if hosted is None:
                 name = replicas.cluster.topic_name(topic.topic_id) if by_id else topic.name
@@ -245,6 +247,21 @@ def check_transaction(request: ProduceRequest) -> None:
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING, "Transactional records contained more than one producer ID"
         )
+
+
+def _each_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Of a partition that is named more than once the last counts; topics without partitions do not."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics
+    merged: dict[tuple[str, UUID], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        partitions = merged.setdefault((topic.name, topic.topic_id), {})
+        partitions.update((data.index, data) for data in topic.partition_data)
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in merged.items()
+        if partitions
+    ]
 
 
 async def _finish(

@@ -147,12 +147,20 @@ class Fetch:
             error_code=error,
             session_id=session_id,
             responses=_by_topic(told),
-            node_endpoints=[NodeEndpoint(**node) for node in self._hints.endpoints()],
+            node_endpoints=self._endpoints(),
         )
+
+    def _endpoints(self) -> list[NodeEndpoint]:
+        """Addresses of leaders; brokers know them from the metadata."""
+        if self.bounds.is_follower:
+            return []
+        return [NodeEndpoint(**node) for node in self._hints.endpoints()]
 
 
 def isolation_of(replica_id: int, isolation_level: int) -> Isolation:
     """How far a reader sees; only consumers are held to what is replicated."""
+    if not 0 <= isolation_level <= _READ_COMMITTED:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if replica_id != _CONSUMER:
         return Isolation.LOG_END
     return Isolation.COMMITTED if isolation_level == _READ_COMMITTED else Isolation.HIGH_WATERMARK

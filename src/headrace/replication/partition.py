@@ -181,7 +181,7 @@ class Partition:
 
     def log_for(self, leader_epoch: int, *, leader_only: bool) -> PartitionLog:
         """The log for a reader that knows the partition at `leader_epoch` (-1 if it did not say)."""
-        if leader_epoch >= 0 and leader_epoch != self.leader_epoch:
+        if leader_epoch not in (NO_LEADER_EPOCH, self.leader_epoch):
             older = leader_epoch < self.leader_epoch
             raise KafkaError(
                 ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
