@@ -15,7 +15,7 @@ from pathlib import Path
 from compat.kafka_libs import java_command, kafka_libs, run_java
 from headrace.protocol.frame import decode_response, encode_request
 from headrace.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-from tests.support_answers import free_ports
+from tests.support_answers import free_ports as free_ports
 
 HOST = "localhost"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"

@@ -35,7 +35,7 @@ PROPERTIES = {
     "transaction.state.log.min.isr": "1",
     "num.partitions": "2",
     # The scenarios' records are years old: time must not delete them.
-    "log.retention.hours": "-1",
+    "log.retention.hours": "1000000",
 }
 
 

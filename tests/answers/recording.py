@@ -62,8 +62,8 @@ def play(scenario: Scenario, target: Target) -> tuple[list[Exchange], Exception 
 def differences(recorded: list[Exchange], seen: list[Exchange]) -> list[str]:
     """Every field that differs, with the exchange it is in. JSON has no tuples, so both go through it."""
     found = []
-    for number, (expected, actual) in enumerate(zip(recorded, seen, strict=False)):
-        title = f"{number}: {expected.api} v{expected.version}, {expected.about}"
+    for expected, actual in zip(recorded, seen, strict=False):
+        title = f"{expected.api} v{expected.version}, {expected.about}"
         plain_expected, plain_actual = (json.loads(json.dumps(asdict(each))) for each in (expected, actual))
         found += [f"{title}: {each}" for each in _differences("", plain_expected, plain_actual)]
     if len(recorded) != len(seen):

@@ -206,7 +206,7 @@ def topics_altered_whole(session: Session) -> None:
         session.ask("loggers", _replace(BROKER_LOGGER, "1", {"kafka": "INFO"}), version)
         session.ask("none", AlterConfigsRequest(), version)
     session.ask("all gone", _replace(TOPIC, "cw-topic", {}), 2)
-    await_config(session, TOPIC, "cw-topic", "retention.ms", "-1")
+    await_config(session, TOPIC, "cw-topic", "retention.ms", "3600000000000")
 
 
 def _replace(

@@ -247,13 +247,13 @@ def repeated_partitions(session: Session) -> None:
 
 def pipelined(session: Session) -> None:
     """Replies come in the order of the requests, though a later one could be answered first."""
-    topic_id = create_topic(session, "f-pipeline")
+    topic_id = create_topic(session, "f-pipeline", 2)
     append(session, "f-pipeline", batch("a"))
     slow = fetch(fetch_topic("f-pipeline", {0: 1}, topic_id), max_wait_ms=50)
     quick = fetch(fetch_topic("f-pipeline", {0: 0}, topic_id))
     sent = [session.begin("slow", slow, LATEST), session.begin("quick", quick, LATEST)]
-    last = ProduceRequest.VERSION_MAX
-    sent.append(session.begin("append", produce("f-pipeline", batch("b"), topic_id=topic_id), last))
+    elsewhere = produce("f-pipeline", batch("b"), topic_id=topic_id, partition=1)
+    sent.append(session.begin("append", elsewhere, ProduceRequest.VERSION_MAX))
     for each in sent:
         session.finish(each)
 

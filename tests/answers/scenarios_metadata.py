@@ -109,7 +109,9 @@ def partitions_of_topics(session: Session) -> None:
     cases = {
         "two topics": _describe("t-b", "t-a"),
         "an unknown one": _describe("t-b", "t-nowhere"),
-        "an invalid name": _describe("a b", "t-a", ""),
+        "an invalid name": _describe("a b", "t-a"),
+        "an empty name": _describe("", "t-a"),
+        "a long name": _describe("x" * 250, "t-a"),
         "one twice": _describe("t-a", "t-a"),
         "one partition": _describe("t-a", "t-b", limit=1),
         "three partitions": _describe("t-a", "t-b", "t-c", limit=3),

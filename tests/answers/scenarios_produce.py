@@ -7,7 +7,7 @@ import zlib
 from headrace.protocol.messages.list_offsets import ListOffsetsRequest
 from headrace.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from headrace.records.builder import NewRecord, build_batch
-from headrace.records.compression import Compression
+from headrace.records.compression import Compression, compress
 from tests.answers.requests import (
     T0,
     UNKNOWN_ID,
@@ -301,7 +301,6 @@ def malformed_records(session: Session) -> None:
         "a record of negative length": whole[:at] + b"\x01" + whole[at + 1 :],
         "a key longer than the record": whole[: at + 4] + b"\x7e" + whole[at + 5 :],
         "a negative count of headers": whole[: at + 10] + b"\x01" + whole[at + 11 :],
-        "an offset delta that jumps": whole[: at + 3] + b"\x08" + whole[at + 4 :],
         "bytes after the records": _lengthened(whole, b"\x00\x00\x00"),
     }
     for about, data in cases.items():
@@ -314,6 +313,18 @@ def malformed_records(session: Session) -> None:
     )
     session.ask("what was appended", fetch(fetch_topic("p-malformed", {0: 0})), 12)
     append(session, "p-malformed", batch("z"))
+
+
+def jumping_offsets(session: Session) -> None:
+    """Records whose offsets do not count up, as they came and compressed."""
+    create_topic(session, "p-jumping")
+    whole = batch("aaaa", "bbbb")
+    jumping = whole[:64] + b"\x08" + whole[65:]
+    session.ask("as they came", produce("p-jumping", _with_right_crc(jumping)), BY_NAME)
+    records = jumping[61:]
+    squeezed = _with_attributes(whole[:61] + bytes(compress(Compression.GZIP, records)), Compression.GZIP)
+    squeezed = squeezed[:8] + struct.pack(">i", len(squeezed) - 12) + squeezed[12:]
+    session.ask("compressed", produce("p-jumping", squeezed), BY_NAME)
 
 
 def _with_wrong_crc(data: bytes) -> bytes:
@@ -362,6 +373,7 @@ SCENARIOS = (
     several_partitions,
     damaged_batches,
     malformed_records,
+    jumping_offsets,
     sizes,
     compacted_topics,
     timestamps,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.answers.allowances import as_served, without_own_keys
+from tests.answers.allowances import as_served, unexpected
 from tests.answers.catalogue import Scenario, all_scenarios
-from tests.answers.recording import differences, load_family, play
+from tests.answers.recording import load_family, play
 from tests.answers.session import Target
 
 SCENARIOS = all_scenarios()
@@ -13,7 +13,7 @@ SCENARIOS = all_scenarios()
 def assert_answers_as_recorded(scenario: Scenario, target: Target) -> None:
     exchanges, failure = play(scenario, target)
     recorded = load_family(scenario.family)[scenario.name]
-    found = differences(as_served(recorded), without_own_keys(exchanges))
+    found = unexpected(str(scenario), as_served(recorded), exchanges)
     if failure is not None:
         found.append(f"ended early: {failure!r}")
     assert not found, "\n".join([f"{len(found)} differences", *found])

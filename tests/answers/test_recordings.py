@@ -14,7 +14,7 @@ from headrace.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from tests.answers.allowances import as_served
+from tests.answers.allowances import DEVIATIONS, as_served, unexpected
 from tests.answers.catalogue import FAMILIES, PROPERTIES, SERVED_KEYS, all_scenarios
 from tests.answers.describing import describe
 from tests.answers.masking import Masks, uuid_text
@@ -119,3 +119,19 @@ def test_an_announcement_is_expected_of_what_is_served() -> None:
     (expected,) = as_served([full])
     assert {each["api_key"] for each in expected.reply["api_keys"]} == SERVED_KEYS
     assert len(full.reply["api_keys"]) > len(SERVED_KEYS)
+
+
+def test_a_listed_deviation_must_deviate(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = [Exchange(about, "Metadata", 1, {}, {"code": 0}) for about in ("one", "two")]
+    seen = [recorded[0], replace(recorded[1], reply={"code": 1})]
+    assert len(unexpected("s", recorded, seen)) == 1
+    monkeypatch.setitem(DEVIATIONS, "s", {"two": "for a reason"})
+    assert unexpected("s", recorded, seen) == []
+    assert unexpected("s", recorded, recorded) == ["1: two deviates no more"]
+    assert unexpected("s", recorded, seen[1:] + seen) != []
+
+
+def test_every_deviation_names_a_recorded_exchange() -> None:
+    for scenario, listed in DEVIATIONS.items():
+        family, name = scenario.split(".")
+        assert set(listed) <= {each.about for each in load_family(family)[name]}
