@@ -43,11 +43,9 @@ class FakeSlot:
 
     def complete(self, parts: Sequence[RecordData]) -> None:
         assert not self.is_answered
-        self.frame = b"".join(bytes(cast(Any, part)) for part in parts)
-
-    def discard(self) -> None:
-        assert not self.is_answered
-        self.is_discarded = True
+        self.is_discarded = not parts
+        if parts:
+            self.frame = b"".join(bytes(cast(Any, part)) for part in parts)
 
 
 class FakeConnection:

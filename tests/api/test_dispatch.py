@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from headrace.api.request_stats import register_requests
 from headrace.api.services import Api, ErrorResponse, Handler
 from headrace.errors import ErrorCode, KafkaError
+from headrace.metrics.exposition import render
+from headrace.metrics.registry import Registry
 from headrace.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -236,9 +239,25 @@ def test_requests_are_counted_by_api() -> None:
     for _ in range(3):
         client.send(DescribeClusterRequest(), 1)
     stats = client.dispatch.stats["DescribeCluster"]
-    assert (stats.count, sum(stats.buckets), stats.errors) == (3, 3, {})
+    assert (stats.count, sum(stats.time_ms.counts), stats.errors) == (3, 3, {})
     assert stats.request_bytes > 0
-    assert stats.total_ns > 0
+    assert stats.time_ms.total > 0
+
+
+def test_prometheus_can_read_what_is_counted() -> None:
+    def handle(*_: object) -> DescribeClusterResponse:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+
+    client = client_of(handle)
+    client.send(DescribeClusterRequest(), 1)
+    registry = Registry()
+    register_requests(registry, {"broker": client.dispatch.stats})
+    page = "".join(render(registry))
+    labels = 'request="DescribeCluster",role="broker"'
+    assert f"kafka_network_requestmetrics_requests_total{{{labels}}} 1\n" in page
+    errors = f'kafka_network_requestmetrics_errors_total{{{labels},error="POLICY_VIOLATION"}} 1\n'
+    assert errors in page
+    assert f"kafka_network_requestmetrics_totaltimems_count{{{labels}}} 1\n" in page
 
 
 def test_errors_of_items_are_counted_by_code() -> None:

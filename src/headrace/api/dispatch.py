@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.api.context import RequestContext
+from headrace.api.k18_api_versions import names_software
 from headrace.api.request_stats import RequestStats, error_codes_of
 from headrace.api.services import Api, Reply, Services
 from headrace.errors import ErrorCode, KafkaError
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("headrace.api")
 
 _START: Final = struct.Struct(">hhih")
+_START_BYTES: Final = _START.size
+# On the way of every request, a plain number is found faster than a member of an enumeration.
+_API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _RESPONSE_HEADS: Final = (struct.Struct(">ii"), struct.Struct(">iix"))
 _SIZE_BYTES: Final = 4
 #: Joining costs a copy, sending apart costs a piece: up to here the copy is cheaper.
@@ -41,13 +45,14 @@ _JOINED_BYTES_MAX: Final = 16_384
 class Route:
     """The way of requests of one API and version, worked out before the first of them arrives."""
 
-    __slots__ = ("api", "codes", "handle", "head", "is_flexible", "request", "stats", "version")
+    __slots__ = ("api", "codes", "handle", "head", "is_flexible", "request", "response", "stats", "version")
 
     def __init__(self, api: Api, version: int, stats: RequestStats) -> None:
         spoken = APIS[api.key]
         self.api = api
         self.version = version
         self.request = api.request
+        self.response = api.response
         self.handle = api.handle
         self.is_flexible = spoken.request_header_version(version) >= 2
         self.head = _RESPONSE_HEADS[spoken.response_header_version(version)]
@@ -65,6 +70,12 @@ class Route:
             pieces[0] = packed + first
             return pieces
         return [packed, *pieces]
+
+    def count(self, reply: Reply, elapsed_ns: int, request_bytes: int) -> None:
+        """Count a request that is done, and the errors in its reply."""
+        self.stats.add(elapsed_ns, request_bytes)
+        if reply is not None and (codes := self.codes(reply)):
+            self.stats.add_errors(codes)
 
     def failure(self, request: Message, error: KafkaError) -> Reply:
         """The reply to a request that failed as a whole; None if its API has none to give."""
@@ -97,11 +108,11 @@ class Dispatch:
             if route is None:
                 self._on_unsupported(connection, key, version, correlation_id)
                 return
-            position = _START.size
+            position = _START_BYTES
             client_id = None
             if client_id_size >= 0:
                 position += client_id_size
-                client_id = str(frame[_START.size : position], "utf-8", "replace")
+                client_id = str(frame[_START_BYTES:position], "utf-8", "replace")
             if route.is_flexible:
                 position = position + 1 if frame[position] == 0 else _header_end(frame)
             request = _decoded(route, frame, position)
@@ -112,23 +123,25 @@ class Dispatch:
             connection.close_when_sent(f"a request is malformed: {error}")
             return
         connection.client_id = client_id
-        if key == ApiKey.API_VERSIONS:
+        if key == _API_VERSIONS:
             _note_software(connection, request)
         context = RequestContext(
             key, version, client_id, connection.listener_name, connection.peer, connection
         )
-        exchange = Exchange(
-            self, route, connection.reserve(), request, correlation_id, started_ns, len(frame)
-        )
+        slot = connection.reserve()
+        parts: Sequence[RecordData] = ()
         try:
             reply = route.handle(self.services, context, request)
+            if type(reply) is route.response or isinstance(reply, Message):
+                parts = route.encode(reply, correlation_id)
+            elif reply is not None:
+                Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).wait(reply)
+                return
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is answered
-            exchange.fail(error)
+            Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).fail(error)
             return
-        if reply is None or isinstance(reply, Message):
-            exchange.finish(reply)
-        else:
-            exchange.wait(reply)
+        slot.complete(parts)
+        route.count(reply, self._now_ns() - started_ns, len(frame))
 
     def now_ns(self) -> int:
         """The clock that latencies are measured by."""
@@ -139,7 +152,7 @@ class Dispatch:
     ) -> None:
         """A client can't know our versions before it asked: only that question is answered in any version."""
         known = APIS.get(key)
-        if key == ApiKey.API_VERSIONS:
+        if key == _API_VERSIONS:
             connection.reserve().complete([_unsupported_api_versions(correlation_id)])
         elif known is None:
             connection.close_when_sent(f"API key {key} (version {version}) is unknown")
@@ -148,7 +161,7 @@ class Dispatch:
 
 
 class Exchange:
-    """One request and the reply it is owed."""
+    """One request and the reply it is owed, where that does not come at once or comes as a failure."""
 
     __slots__ = (
         "_correlation_id",
@@ -180,15 +193,12 @@ class Exchange:
 
     def finish(self, reply: Reply) -> None:
         """Send the reply, or let the slot go where there is none."""
-        if reply is None:
-            self._slot.discard()
-        else:
-            try:
-                parts = self._route.encode(reply, self._correlation_id)
-            except Exception as error:  # noqa: BLE001 - the client is owed some answer
-                self._on_unencodable(error)
-                return
-            self._slot.complete(parts)
+        try:
+            parts = () if reply is None else self._route.encode(reply, self._correlation_id)
+        except Exception as error:  # noqa: BLE001 - the client is owed some answer
+            self.fail(error)
+            return
+        self._slot.complete(parts)
         self._count(reply)
 
     def wait(self, reply: Awaitable[Reply]) -> None:
@@ -201,7 +211,7 @@ class Exchange:
         future.add_done_callback(self._on_done)
 
     def fail(self, error: BaseException) -> None:
-        """Answer that the request failed."""
+        """Answer that the request failed, in the form that its API has for that."""
         route = self._route
         if isinstance(error, KafkaError):
             refusal = error
@@ -209,13 +219,18 @@ class Exchange:
         else:
             refusal = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
             self._log_failure(error)
-        reply = route.failure(self._request, refusal)
-        if reply is None:
+        try:
+            reply = route.failure(self._request, refusal)
+            parts = None if reply is None else route.encode(reply, self._correlation_id)
+        except Exception as second:  # noqa: BLE001 - then the connection closes
+            self._log_failure(second)
+            reply = parts = None
+        if parts is None:
+            route.stats.add_errors([refusal.code])
             self._slot.connection.close_when_sent(f"{route.api.name} failed: {refusal}")
-            self._route.stats.add_errors([refusal.code])
-            self._count(None)
         else:
-            self.finish(reply)
+            self._slot.complete(parts)
+        self._count(reply)
 
     def _on_done(self, future: asyncio.Future[Reply]) -> None:
         if future.cancelled():
@@ -226,22 +241,6 @@ class Exchange:
             self.finish(future.result())
         else:
             self.fail(error)
-
-    def _on_unencodable(self, error: Exception) -> None:
-        """A reply that can't be written is a fault of ours; the client gets the plain form, if that works."""
-        self._log_failure(error)
-        route = self._route
-        reply = route.failure(self._request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        try:
-            parts = None if reply is None else route.encode(reply, self._correlation_id)
-        except Exception as second:  # noqa: BLE001 - then the connection closes
-            self._log_failure(second)
-            parts = None
-        if parts is None:
-            self._slot.connection.close_when_sent(f"there is no reply to {route.api.name}: {error}")
-        else:
-            self._slot.complete(parts)
-        self._count(reply)
 
     def _log_failure(self, error: BaseException) -> None:
         route = self._route
@@ -255,10 +254,8 @@ class Exchange:
         )
 
     def _count(self, reply: Reply) -> None:
-        stats = self._route.stats
-        stats.add(self._dispatch.now_ns() - self._started_ns, self._request_bytes)
-        if reply is not None and (codes := self._route.codes(reply)):
-            stats.add_errors(codes)
+        elapsed_ns = self._dispatch.now_ns() - self._started_ns
+        self._route.count(reply, elapsed_ns, self._request_bytes)
 
 
 def _decoded(route: Route, frame: memoryview, position: int) -> Message:
@@ -274,8 +271,9 @@ def _header_end(frame: memoryview) -> int:
 
 
 def _note_software(connection: "ServerConnection", request: Any) -> None:
-    connection.software_name = request.client_software_name or "unknown"
-    connection.software_version = request.client_software_version or "unknown"
+    is_named = names_software(request)
+    connection.software_name = request.client_software_name if is_named else "unknown"
+    connection.software_version = request.client_software_version if is_named else "unknown"
 
 
 def _unsupported_api_versions(correlation_id: int) -> bytes:

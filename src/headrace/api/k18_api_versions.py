@@ -28,10 +28,7 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
     # The table has this module in it, so it can't be imported any earlier.
     from headrace.api.table import apis_of
 
-    if context.version >= 3 and not (
-        _SOFTWARE.fullmatch(request.client_software_name)
-        and _SOFTWARE.fullmatch(request.client_software_version)
-    ):
+    if context.version >= 3 and not names_software(request):
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     is_controller = context.listener in services.config.controller_listener_names
     return ApiVersionsResponse(
@@ -47,6 +44,12 @@ def handle(services: Services, context: RequestContext, request: ApiVersionsRequ
             for name, level in _finalized(services).items()
         ],
     )
+
+
+def names_software(request: ApiVersionsRequest) -> bool:
+    """Whether a client says what it is, in a form that may be shown."""
+    name, version = request.client_software_name, request.client_software_version
+    return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
 
 
 def _finalized(services: Services) -> dict[str, int]:

@@ -1,47 +1,84 @@
-"""What is counted about the requests of one API: plain numbers that whoever exposes metrics reads.
+"""What is counted about the requests of one API, and how Prometheus reads it.
 
-Counting is on the way of every request, so it adds to integers and does no more.
+Counting is on the way of every request, so it adds to numbers and does no more.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from headrace.errors import ErrorCode
+from headrace.metrics.instruments import Histogram
+from headrace.metrics.names import mbean_name
+from headrace.metrics.registry import Labels, Registry
 from headrace.protocol.message import Message
-
-#: The first bucket holds requests below 1,024 ns; each further one reaches twice as far.
-BUCKETS: Final = 44
 
 ErrorCodes: TypeAlias = Callable[[Any], list[int]]
 
+_NS_PER_MS: Final = 1_000_000
+
 
 class RequestStats:
-    """Requests of one API since the start. `buckets[i]` counts those that took less than 2^(i + 10) ns."""
+    """Requests of one API since the start, from the first byte handled to the reply handed over."""
 
-    __slots__ = ("buckets", "count", "errors", "request_bytes", "total_ns")
+    __slots__ = ("errors", "request_bytes", "time_ms")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.time_ms = Histogram()
         self.request_bytes = 0
-        self.total_ns = 0
-        self.buckets = [0] * BUCKETS
+        #: How often each code other than 0 was told, counted per item of a reply.
         self.errors: dict[int, int] = {}
+
+    @property
+    def count(self) -> int:
+        """How many requests there were."""
+        return self.time_ms.count
 
     def add(self, elapsed_ns: int, request_bytes: int) -> None:
         """One more request, answered (or known to need no answer) after so long."""
-        self.count += 1
         self.request_bytes += request_bytes
-        self.total_ns += elapsed_ns
-        self.buckets[(elapsed_ns >> 10).bit_length()] += 1
+        self.time_ms.record(elapsed_ns / _NS_PER_MS)
 
     def add_errors(self, codes: list[int]) -> None:
         """The error codes of one reply, one for each item that has one."""
         for code in codes:
             self.errors[code] = self.errors.get(code, 0) + 1
 
-    @staticmethod
-    def upper_bounds_seconds() -> list[float]:
-        """Where each bucket ends."""
-        return [(1 << (index + 10)) / 1e9 for index in range(BUCKETS)]
+
+def register_requests(registry: Registry, stats_by_role: Mapping[str, Mapping[str, RequestStats]]) -> None:
+    """Show the requests of brokers' and controllers' listeners: `{"broker": dispatch.stats, ...}`."""
+    labels = ("request", "role")
+    times = registry.histograms(_name("TotalTimeMs"), "Time until the reply was ready, in ms.", labels)
+    for role, stats in stats_by_role.items():
+        for api, each in stats.items():
+            times.children[api, role] = each.time_ms
+
+    def read(value: Callable[[RequestStats], int]) -> Iterator[tuple[Labels, int]]:
+        for role, stats in stats_by_role.items():
+            for api, each in stats.items():
+                yield (api, role), value(each)
+
+    def errors() -> Iterator[tuple[Labels, int]]:
+        for role, stats in stats_by_role.items():
+            for api, each in stats.items():
+                for code, count in each.errors.items():
+                    yield (api, role, ErrorCode(code).name), count
+
+    registry.counts(
+        _name("RequestsPerSec") + "_total", "Requests.", labels, lambda: read(lambda each: each.count)
+    )
+    registry.counts(
+        _name("RequestBytes") + "_total",
+        "Bytes of requests.",
+        labels,
+        lambda: read(lambda each: each.request_bytes),
+    )
+    registry.counts(
+        _name("ErrorsPerSec") + "_total", "Errors told, per item of a reply.", (*labels, "error"), errors
+    )
+
+
+def _name(name: str) -> str:
+    return mbean_name("kafka.network", "RequestMetrics", name)
 
 
 def error_codes_of(response: type[Message]) -> ErrorCodes:
