@@ -1,6 +1,7 @@
 """Brokers and partitions as clients of one listener may see them: read from the image, nothing kept."""
 
 from typing import NamedTuple
+from uuid import UUID
 
 from headrace.metadata.image import MetadataImage
 from headrace.metadata.partitions import PartitionState
@@ -47,17 +48,43 @@ def reachable(image: MetadataImage, broker_ids: tuple[int, ...], listener: str) 
     return [b.id for b in found if b is not None and not b.fenced and listener in b.endpoints]
 
 
-def offline_replicas(image: MetadataImage, partition: PartitionState, listener: str) -> list[int]:
-    """The brokers whose replica can't be used by whoever came in on the listener."""
-    return [
-        broker_id
-        for broker_id in partition.replicas
-        if _is_offline(image.brokers.get(broker_id), partition, listener)
-    ]
+class OnlineReplicas:
+    """Which replicas can be used by whoever came in on a listener, found out once for many partitions."""
+
+    __slots__ = ("_directories",)
+
+    def __init__(self, image: MetadataImage, listener: str) -> None:
+        #: For each broker that is reached, the directories it has lost nothing in. Ids are kept as numbers,
+        #: which are found faster than what Python makes of them.
+        self._directories = {
+            broker.id: _Directories(broker)
+            for broker in image.brokers.values()
+            if not broker.fenced and listener in broker.endpoints
+        }
+
+    def offline(self, partition: PartitionState) -> list[int]:
+        """The brokers whose replica can't be used."""
+        reached = self._directories
+        offline = []
+        for broker_id, directory in zip(partition.replicas, partition.directories, strict=True):
+            directories = reached.get(broker_id)
+            if directories is None or not (directory.int in directories.usable or directories.has(directory)):
+                offline.append(broker_id)
+        return offline
 
 
-def _is_offline(broker: BrokerState | None, partition: PartitionState, listener: str) -> bool:
-    if broker is None or broker.fenced or listener not in broker.endpoints:
-        return True
-    directory = partition.directory_of(broker.id)
-    return directory is not None and not broker.has_online(directory)
+class _Directories:
+    """The directories of a broker that were asked about and found usable."""
+
+    __slots__ = ("_broker", "usable")
+
+    def __init__(self, broker: BrokerState) -> None:
+        self._broker = broker
+        self.usable: set[int] = set()
+
+    def has(self, directory: UUID) -> bool:
+        """Whether a directory can be used; remembers it if so."""
+        is_usable = self._broker.has_online(directory)
+        if is_usable:
+            self.usable.add(directory.int)
+        return is_usable

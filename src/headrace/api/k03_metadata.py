@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from headrace.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from headrace.api.brokers import brokers_on, contact_broker, has_listener, offline_replicas, reachable
+from headrace.api.brokers import OnlineReplicas, brokers_on, contact_broker, has_listener, reachable
 from headrace.api.context import RequestContext
 from headrace.api.missing_topics import is_topic_name, missing_topic_error
 from headrace.api.services import Api, Services
@@ -98,9 +98,19 @@ def _with_operations(
 
 
 class _View:
-    """The image as the clients of one listener see it in one version."""
+    """The image as the clients of one listener see it in one version.
 
-    __slots__ = ("_image", "_leaves_out_unreachable", "_listener", "_listener_error")
+    Partitions by the thousand share a few combinations of brokers, so what follows from one is kept."""
+
+    __slots__ = (
+        "_image",
+        "_leaves_out_unreachable",
+        "_listener",
+        "_listener_error",
+        "_online",
+        "_told_leaders",
+        "_told_replicas",
+    )
 
     def __init__(self, image: MetadataImage, context: RequestContext) -> None:
         self._image = image
@@ -110,6 +120,9 @@ class _View:
         self._listener_error = (
             ErrorCode.LISTENER_NOT_FOUND if context.version >= 6 else ErrorCode.LEADER_NOT_AVAILABLE
         )
+        self._online = OnlineReplicas(image, context.listener)
+        self._told_leaders: dict[int, tuple[int, ErrorCode]] = {}
+        self._told_replicas: dict[tuple[int, ...], list[int]] = {}
 
     def topic(self, topic: TopicState) -> MetadataResponseTopic:
         return MetadataResponseTopic(
@@ -117,22 +130,15 @@ class _View:
             topic_id=topic.id,
             is_internal=topic.name in INTERNAL_TOPICS,
             partitions=[
-                self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)
+                self._partition(index, partition) for index, partition in sorted(topic.partitions.items())
             ],
         )
 
     def _partition(self, index: int, partition: PartitionState) -> MetadataResponsePartition:
-        replicas, isr = list(partition.replicas), list(partition.isr)
-        if self._leaves_out_unreachable:
-            replicas = reachable(self._image, partition.replicas, self._listener)
-            isr = reachable(self._image, partition.isr, self._listener)
-        leader = partition.leader
-        error = ErrorCode.NONE
-        if not has_listener(self._image, leader, self._listener):
-            is_known = leader in self._image.brokers
-            error = self._listener_error if is_known else ErrorCode.LEADER_NOT_AVAILABLE
-            leader = _NO_LEADER
-        elif len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+        replicas = self._told_replicas.get(partition.replicas) or self._replicas(partition.replicas)
+        isr = self._told_replicas.get(partition.isr) or self._replicas(partition.isr)
+        leader, error = self._told_leaders.get(partition.leader) or self._leader(partition.leader)
+        if not error and (len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr)):
             error = ErrorCode.REPLICA_NOT_AVAILABLE
         return MetadataResponsePartition(
             error_code=error,
@@ -141,8 +147,23 @@ class _View:
             leader_epoch=partition.leader_epoch,
             replica_nodes=replicas,
             isr_nodes=isr,
-            offline_replicas=offline_replicas(self._image, partition, self._listener),
+            offline_replicas=self._online.offline(partition),
         )
+
+    def _replicas(self, brokers: tuple[int, ...]) -> list[int]:
+        told = list(brokers)
+        if self._leaves_out_unreachable:
+            told = reachable(self._image, brokers, self._listener)
+        self._told_replicas[brokers] = told
+        return told
+
+    def _leader(self, leader: int) -> tuple[int, ErrorCode]:
+        told = (leader, ErrorCode.NONE)
+        if not has_listener(self._image, leader, self._listener):
+            is_known = leader in self._image.brokers
+            told = (_NO_LEADER, self._listener_error if is_known else ErrorCode.LEADER_NOT_AVAILABLE)
+        self._told_leaders[leader] = told
+        return told
 
 
 def _unknown_id(topic_id: UUID) -> MetadataResponseTopic:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.api.authorized_operations import TOPIC_OPERATIONS
-from headrace.api.brokers import has_listener, offline_replicas
+from headrace.api.brokers import OnlineReplicas, has_listener
 from headrace.api.context import RequestContext
 from headrace.api.missing_topics import missing_topic_error
 from headrace.api.services import Api, Services
@@ -78,6 +78,7 @@ def _check_cursor(cursor: Cursor, names: list[str], *, asks_for_all: bool) -> No
 def _topic(
     image: MetadataImage, listener: str, topic: TopicState, indexes: range
 ) -> DescribeTopicPartitionsResponseTopic:
+    online = OnlineReplicas(image, listener)
     partitions = []
     for index in indexes:
         partition = topic.partitions.get(index)
@@ -92,7 +93,7 @@ def _topic(
                 isr_nodes=list(partition.isr),
                 eligible_leader_replicas=list(partition.elr),
                 last_known_elr=list(partition.last_known_elr),
-                offline_replicas=offline_replicas(image, partition, listener),
+                offline_replicas=online.offline(partition),
             )
         )
     return DescribeTopicPartitionsResponseTopic(
