@@ -233,10 +233,11 @@ async def site(
     limits: NodeLimits | None = None,
     listener_limits: ListenerLimits | None = None,
     idle_ms_max: int = 600_000,
+    large_bytes_max: int = 0,
 ) -> AsyncIterator[Site]:
     """A running site, taken down in the end."""
     clock = ManualClock()
-    network = Network(asyncio.get_running_loop(), clock, limits, idle_ms_max)
+    network = Network(asyncio.get_running_loop(), clock, limits, idle_ms_max, large_bytes_max)
     listener = Listener(network, "PLAINTEXT", "127.0.0.1", 0, service, settings, listener_limits)
     listener.start()
     running = Site(network, listener, clock)

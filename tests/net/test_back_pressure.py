@@ -2,10 +2,12 @@
 
 import asyncio
 
+from headrace.net.connection import FRAMES_PER_ROUND, ServerConnection
 from headrace.net.settings import ConnectionSettings
 from tests.support_net import (
     REPLY_BYTES,
     UNSENT_BYTES_MAX,
+    Frames,
     Large,
     Parking,
     Replying,
@@ -134,5 +136,89 @@ def test_a_client_that_is_not_read_from_and_leaves_does_no_harm(run: Run) -> Non
             client.close()
             await place.open_connections(0)
             assert service.connections[0].unsent_bytes == 0
+
+    run(scenario())
+
+
+def test_a_reply_that_fills_the_bound_while_requests_wait_for_their_turn_loses_none(run: Run) -> None:
+    count = FRAMES_PER_ROUND + 50
+    large = b"l" * 12_000_000
+
+    class FirstLater(Parking):
+        def answer(self, connection: ServerConnection, body: bytes) -> None:
+            super().answer(connection, body)
+            if len(self.slots) == FRAMES_PER_ROUND:
+                # Ready after this round and before the rest of the requests have their turn.
+                asyncio.get_running_loop().call_soon(self.slots[0].complete, [framed(large)])
+
+    async def scenario() -> None:
+        service = FirstLater()
+        async with site(service) as place:
+            client = await place.connect()
+            await place.accepted(1)
+            client.socket.send(framed(b"x") * count)
+            await service.arrived(FRAMES_PER_ROUND)
+            await rounds()
+            assert len(service.seen) == FRAMES_PER_ROUND
+            assert await client.reply() == large
+            await service.arrived(count)
+            for slot in service.slots[1:]:
+                slot.complete([framed(b"y")])
+            assert [await client.reply() for _ in range(count - 1)] == [b"y"] * (count - 1)
+
+    run(scenario())
+
+
+def test_large_requests_of_all_clients_together_are_bounded_and_wait_for_each_other(run: Run) -> None:
+    size = 3_000_000
+
+    async def scenario() -> None:
+        service = Frames()
+        async with site(service, large_bytes_max=size) as place:
+            first, second, third = [await place.connect() for _ in range(3)]
+            await first.send(framed(b"1" * size)[:10_000])
+            async with asyncio.timeout(60):
+                while place.network.buffers.large_bytes == 0:
+                    await rounds(1)
+            sending = [
+                asyncio.ensure_future(client.ask(body * size))
+                for client, body in ((second, b"2"), (third, b"3"))
+            ]
+            await first.send(framed(b"1" * size)[10_000:20_000])
+            await rounds(100)
+            # Whoever waits is read from a little, and then no more.
+            assert place.network.buffers.large_bytes == size + 4
+            assert place.listener.bytes_in < 20_000 + 2 * 300_000
+            small = await place.connect()
+            await small.ask(b"small ones pass")
+            await service.arrived(1)
+            await first.send(framed(b"1" * size)[20_000:])
+            await service.arrived(4)
+            assert service.seen[1] == b"1" * size
+            assert sorted(service.seen[2:]) == [b"2" * size, b"3" * size]
+            assert place.network.buffers.large_bytes == 0
+            for task in sending:
+                await soon(task)
+
+    run(scenario())
+
+
+def test_a_large_request_whose_client_leaves_makes_room_for_the_next(run: Run) -> None:
+    size = 1_000_000
+
+    async def scenario() -> None:
+        service = Frames()
+        async with site(service, large_bytes_max=1) as place:
+            first, second = await place.connect(), await place.connect()
+            await first.send(framed(b"1" * size)[:10_000])
+            async with asyncio.timeout(60):
+                while place.network.buffers.large_bytes == 0:
+                    await rounds(1)
+            sending = asyncio.ensure_future(second.ask(b"2" * size))
+            await rounds()
+            first.close()
+            await service.arrived(1)
+            assert service.seen == [b"2" * size]
+            await soon(sending)
 
     run(scenario())

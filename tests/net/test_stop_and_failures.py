@@ -5,12 +5,25 @@ import logging
 import random
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headrace.net.connection import ServerConnection
-from tests.support_net import Echo, Frames, Large, Parking, Run, framed, rounds, site, soon
+from tests.support_net import (
+    Echo,
+    Frames,
+    Large,
+    Parking,
+    Run,
+    WatchedRange,
+    file_of,
+    framed,
+    rounds,
+    site,
+    soon,
+)
 
 
 def test_stopping_sends_what_is_ready_and_closes_everything(run: Run) -> None:
@@ -174,7 +187,7 @@ def test_a_line_about_a_client_stays_one_line(run: Run, caplog: pytest.LogCaptur
     class Named(Frames):
         def answer(self, connection: ServerConnection, body: bytes) -> None:
             connection.client_id = "evil\nERROR everything is broken"
-            raise ValueError("no")
+            raise ValueError("no\nFATAL more lies")
 
     async def scenario() -> None:
         async with site(Named()) as place:
@@ -186,20 +199,25 @@ def test_a_line_about_a_client_stays_one_line(run: Run, caplog: pytest.LogCaptur
     assert all("\n" not in record.getMessage() for record in caplog.records)
 
 
-def test_a_reply_of_the_wrong_kind_is_the_fault_of_who_gave_it(run: Run) -> None:
+def test_a_reply_of_the_wrong_kind_is_the_fault_of_who_gave_it(run: Run, tmp_path: Path) -> None:
+    disk, file = file_of(tmp_path, bytes(100_000))
+
     async def scenario() -> None:
         service = Parking()
         async with site(service) as place:
             client = await place.connect()
             await client.ask(b"a")
             await service.arrived(1)
-            wrong: Sequence[Any] = [None]
+            watched = WatchedRange(file, 0, 100_000)
+            wrong: Sequence[Any] = [watched, None]
             with pytest.raises(TypeError):
                 service.slots[0].complete(wrong)
+            assert (watched.was_pinned, watched.pins) == (1, 0)
             service.slots[0].complete([framed(b"right")])
             assert await client.reply() == b"right"
 
     run(scenario())
+    disk.close()
 
 
 def test_random_bytes_end_connections_and_nothing_else(run: Run) -> None:

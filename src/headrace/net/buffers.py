@@ -4,6 +4,7 @@ Small requests are handled where they were received, in one buffer for all. A re
 and is large gets memory of its own, which grows with what was received and not by what was announced."""
 
 import socket
+from collections.abc import Callable
 from typing import Final
 
 SCRATCH_BYTES: Final = 256 * 1024
@@ -13,14 +14,39 @@ SPARE_BUFFER_BYTES: Final = 4 * 1024 * 1024
 
 
 class ReceiveBuffers:
-    """The buffer that all connections receive into, and spare ones for large requests."""
+    """The buffer that all connections receive into, and spare ones for large requests.
 
-    __slots__ = ("_spare", "_was_used", "scratch")
+    `large_bytes_max` is how much may be announced by all large requests that are on their way in together;
+    what comes then has to wait. One that began is always read to its end. 0 or less sets no bound."""
 
-    def __init__(self) -> None:
+    __slots__ = ("_spare", "_waiting", "_was_used", "large_bytes", "large_bytes_max", "scratch")
+
+    def __init__(self, large_bytes_max: int = 0) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.large_bytes = 0
+        self.large_bytes_max = large_bytes_max
         self._spare: list[bytearray] = []
+        self._waiting: list[Callable[[], None]] = []
         self._was_used = False
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another large request may begin."""
+        return self.large_bytes < self.large_bytes_max or self.large_bytes_max <= 0
+
+    def when_room(self, callback: Callable[[], None]) -> None:
+        """Call back once when another large request may begin."""
+        self._waiting.append(callback)
+
+    def begin(self, size: int) -> None:
+        """A large request is on its way in."""
+        self.large_bytes += size
+
+    def end(self, size: int) -> None:
+        """A large request was handled, or its connection is gone."""
+        self.large_bytes -= size
+        while self._waiting and self.has_room:
+            self._waiting.pop(0)()
 
     @property
     def spare_bytes(self) -> int:
@@ -53,6 +79,7 @@ class LargeFrame:
 
     def __init__(self, buffers: ReceiveBuffers, size: int, start: memoryview) -> None:
         self._buffers = buffers
+        buffers.begin(size)
         self.size = size
         self.filled = len(start)
         self._buffer = buffers.take(min(size, max(2 * self.filled, FIRST_BYTES)))
@@ -86,6 +113,7 @@ class LargeFrame:
     def release(self) -> None:
         """Let others use the memory; nothing may look at `view` any more."""
         self._buffers.give_back(self._buffer)
+        self._buffers.end(self.size)
 
     def _grow(self) -> int:
         room = min(self.size, 2 * self.filled)

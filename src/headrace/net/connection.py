@@ -43,6 +43,7 @@ class ServerConnection:
         "_is_halted",
         "_is_in_round",
         "_is_reading",
+        "_is_starved",
         "_is_writing",
         "_large",
         "_network",
@@ -97,6 +98,7 @@ class ServerConnection:
         self._is_writing = False
         self._closing: tuple[str, int] | None = None
         self._is_reading = True
+        self._is_starved = False
         self._network.loop.add_reader(sock, self._on_readable)
 
     def __str__(self) -> str:
@@ -148,11 +150,11 @@ class ServerConnection:
         if self._closing is not None and self._closing[0] != reason:
             reason = f"{self._closing[0]}; {reason}"
             level = max(level, self._closing[1])
-        self.close_reason = reason
+        # What a client sent may be quoted in it, and must not pass for lines of ours.
+        self.close_reason = reason = " ".join(reason.splitlines())
         logger.log(level, "closing connection of %s (client id %r): %s", self, self.client_id, reason)
-        loop = self._network.loop
-        loop.remove_reader(self._socket)
-        loop.remove_writer(self._socket)
+        self._pause_reading()
+        self._network.loop.remove_writer(self._socket)
         self._socket.close()
         self._beginning = b""
         self._waiting = None
@@ -282,13 +284,26 @@ class ServerConnection:
             self._waiting = rest if is_lasting else memoryview(bytes(rest))
         elif size <= SMALL_FRAME_BYTES:
             self._beginning = bytes(rest)
-        else:
+        elif self._network.buffers.has_room:
             self._large = LargeFrame(self._network.buffers, size, rest)
+        else:
+            self._waiting = rest if is_lasting else memoryview(bytes(rest))
+            self._is_starved = self._is_halted = True
+            self._network.buffers.when_room(self._on_room)
+
+    def _on_room(self) -> None:
+        """There is memory for large requests again."""
+        self._is_starved = False
+        if not self.closed:
+            self._regulate()
 
     def _continue(self) -> None:
         """Go on with requests that had to wait."""
         waiting = self._waiting
-        if waiting is None or self._is_halted:
+        if waiting is None:
+            return
+        if self._is_halted:
+            self._pause_reading()
             return
         started = perf_counter_ns()
         self._waiting = None
@@ -321,13 +336,15 @@ class ServerConnection:
             self._is_reading = False
             self._network.loop.remove_reader(self._socket)
 
-    def _relieve(self) -> None:
+    def _regulate(self) -> None:
         """Read on if nothing speaks against it any more."""
         if (
             self._closing is not None
+            or self._is_starved
             or len(self._slots) >= self._outstanding_max
             or self._outbox.unsent > self._unsent_bytes_max // 2
         ):
+            self._pause_reading()
             return
         self._is_halted = False
         loop = self._network.loop
@@ -349,9 +366,11 @@ class ServerConnection:
         try:
             for part in parts:
                 prepared.append(outbox.prepare(part))  # noqa: PERF401 those before a failure are released
-        except (OSError, HeadraceError) as error:
-            # The log says no to a range that was truncated or deleted; the client asks again.
+        except Exception as error:
             outbox.release(prepared)
+            if not isinstance(error, OSError | HeadraceError):
+                raise
+            # The log says no to a range that was truncated or deleted; the client asks again.
             slot.parts = NOTHING
             self.close(f"a reply could not be read: {error}")
             return
@@ -387,7 +406,7 @@ class ServerConnection:
         if not self._is_writing and outbox:
             self._send()
         elif self._is_halted:
-            self._relieve()
+            self._regulate()
 
     def _on_writable(self) -> None:
         started = perf_counter_ns()
@@ -413,7 +432,7 @@ class ServerConnection:
         if is_done and self._closing is not None:
             self.close(*self._closing)
         elif self._is_halted:
-            self._relieve()
+            self._regulate()
 
     def _watch_writable(self, wanted: bool) -> None:
         self._is_writing = wanted

@@ -21,7 +21,9 @@ logger = logging.getLogger("headrace.net")
 
 
 class Network:
-    """The listeners of a process and their connections. Belongs to the thread of its loop."""
+    """The listeners of a process and their connections. Belongs to the thread of its loop.
+
+    `idle_ms_max` is `connections.max.idle.ms`, `large_bytes_max` is `queued.max.request.bytes`."""
 
     def __init__(
         self,
@@ -29,12 +31,13 @@ class Network:
         clock: Clock,
         limits: NodeLimits | None = None,
         idle_ms_max: int = IDLE_MS_MAX_DEFAULT,
+        large_bytes_max: int = 0,
     ) -> None:
         self.loop = loop
         self.clock = clock
         self.limits = ConnectionLimits(limits or NodeLimits(), clock.monotonic_ms())
         self.idle = IdleWheel(idle_ms_max, clock.monotonic_ms())
-        self.buffers = ReceiveBuffers()
+        self.buffers = ReceiveBuffers(large_bytes_max)
         self.load = LoopLoad()
         self.listeners: list[Listener] = []
         self._bytes_in_before = 0

@@ -12,7 +12,7 @@ from headrace.net.ranges import OutgoingRange, read_range
 from headrace.ports import BytesLike
 from headrace.protocol.fields import FileRange, RecordData
 
-ROUND_BYTES: Final = 1024 * 1024
+ROUND_BYTES: Final = 2 * 1024 * 1024
 JOINED_BYTES: Final = 128 * 1024
 #: Up to this size, copying into one send is cheaper than a descriptor and a call of its own.
 COPIED_RANGE_BYTES: Final = 32 * 1024
