@@ -1,5 +1,6 @@
 """The life of a broker: registered, unfenced, shut down, killed; and what becomes of its partitions."""
 
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -131,12 +132,12 @@ async def test_every_metadata_version_starts_stops_is_killed_and_comes_back(rele
     assert sorted(last.image.topics["t"].partitions) == [0, 1]
 
 
-def registration(node: MetadataNode, **fields: object) -> BrokerRegistrationRequest:
+def registration(node: MetadataNode, **fields: Any) -> BrokerRegistrationRequest:
     features = [
         Feature(name=name, min_supported_version=least, max_supported_version=most)
         for name, (least, most) in supported_features().items()
     ]
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "broker_id": 2,
         "cluster_id": CLUSTER_ID,
         "incarnation_id": UUID(int=0x99),
@@ -190,7 +191,7 @@ def registration(node: MetadataNode, **fields: object) -> BrokerRegistrationRequ
 )
 @on_loop
 async def test_a_registration_that_does_not_fit_is_refused(
-    fields: dict[str, object], code: ErrorCode, message: str
+    fields: dict[str, Any], code: ErrorCode, message: str
 ) -> None:
     node = await started()
     with pytest.raises(KafkaError) as refused:
@@ -214,8 +215,8 @@ async def test_another_broker_registers_unfences_and_leaves() -> None:
     reply = await controller.register_broker(registration(node))
     assert node.image.brokers[2].fenced
 
-    async def beat(**fields: object) -> tuple[bool, bool, bool]:
-        request = BrokerHeartbeatRequest(broker_id=2, broker_epoch=reply.broker_epoch, **fields)  # type: ignore[arg-type]
+    async def beat(**fields: Any) -> tuple[bool, bool, bool]:
+        request = BrokerHeartbeatRequest(broker_id=2, broker_epoch=reply.broker_epoch, **fields)
         answer = await controller.heartbeat(request)
         return answer.is_caught_up, answer.is_fenced, answer.should_shut_down
 

@@ -168,7 +168,7 @@ async def test_a_snapshot_is_taken_once_enough_was_written() -> None:
 async def test_a_snapshot_is_taken_after_a_while_if_there_is_anything_new() -> None:
     node = await started(metadata_log_max_snapshot_interval_ms="1000")
     await node.metadata.tick()
-    assert node.metadata.quorum.metadata_log.snapshots == ()
+    assert not node.metadata.quorum.metadata_log.snapshots
     node.clock.advance(1_000)
     await node.metadata.tick()
     assert node.metadata.quorum.metadata_log.snapshots == (SnapshotId(node.image.offset + 1, 1),)
