@@ -65,6 +65,24 @@ def test_a_brokers_key_takes_effect_without_restart_and_goes_back() -> None:
     asyncio.run(scenario())
 
 
+def test_a_part_that_cannot_follow_a_change_does_not_stop_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with running_cluster() as cluster:
+            seen: list[int] = []
+
+            def fail(old: NodeConfig, new: NodeConfig) -> None:
+                raise OSError("no")
+
+            cluster.services.on_config_change += [fail, lambda old, new: seen.append(new.log_retention_ms)]
+            assert await set_broker_key(cluster, "", "log.retention.ms", Operation.SET, "60000") == 0
+            assert seen == [60_000]
+
+    asyncio.run(scenario())
+    assert "could not be followed" in caplog.text
+
+
 def test_sources_stay_apart_after_a_change() -> None:
     async def scenario() -> None:
         async with running_cluster({"log.retention.ms": "1000"}) as cluster:

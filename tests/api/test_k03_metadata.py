@@ -1,10 +1,12 @@
 """Metadata: what clients of a listener are told about brokers, topics and partitions."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from headrace.api.auto_topics import AutoTopics
 from headrace.api.k03_metadata import API
 from headrace.errors import ErrorCode
 from headrace.metadata.image import MetadataImage
@@ -226,3 +228,14 @@ class TestAutoCreation:
         reply = ask(services, API, by_name("new"), MetadataResponse, 9)
         assert reply.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert controller.asked == []
+
+    def test_a_node_that_stops_gives_up_what_is_not_created(self) -> None:
+        async def scenario() -> None:
+            never: asyncio.Future[CreateTopicsResponse] = asyncio.get_running_loop().create_future()
+            auto_topics = AutoTopics()
+            auto_topics.begin(["new"], never)
+            auto_topics.cancel()
+            await auto_topics.settled()
+            assert auto_topics.in_flight == set()
+
+        asyncio.run(scenario())

@@ -6,6 +6,7 @@ A topic is asked about by many clients at once, and created once. Nobody waits f
 import asyncio
 import logging
 from collections.abc import Awaitable, Collection
+from functools import partial
 from typing import Final
 
 from headrace.errors import ErrorCode
@@ -17,34 +18,40 @@ logger: Final = logging.getLogger("headrace.api")
 class AutoTopics:
     """The topics whose creation was begun and is not done."""
 
-    __slots__ = ("_tasks", "in_flight")
+    __slots__ = ("_creations", "in_flight")
 
     def __init__(self) -> None:
         self.in_flight: set[str] = set()
         # The loop keeps no task alive that nobody waits for.
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._creations: set[asyncio.Future[CreateTopicsResponse]] = set()
 
     def begin(self, names: Collection[str], creation: Awaitable[CreateTopicsResponse]) -> None:
         """Let the creation of these topics run; what fails is logged, since nobody hears of it otherwise."""
         self.in_flight.update(names)
-        task = asyncio.ensure_future(self._finish(frozenset(names), creation))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        future = asyncio.ensure_future(creation)
+        self._creations.add(future)
+        future.add_done_callback(partial(self._on_done, frozenset(names)))
 
-    async def _finish(self, names: frozenset[str], creation: Awaitable[CreateTopicsResponse]) -> None:
-        try:
-            response = await creation
-        except Exception:
-            logger.exception("auto-creation of %s failed", ", ".join(sorted(names)))
+    def _on_done(self, names: frozenset[str], creation: asyncio.Future[CreateTopicsResponse]) -> None:
+        self._creations.discard(creation)
+        self.in_flight -= names
+        if creation.cancelled():
             return
-        finally:
-            self.in_flight -= names
-        for topic in response.topics:
+        error = creation.exception()
+        if error is not None:
+            logger.error("auto-creation of %s failed", ", ".join(sorted(names)), exc_info=error)
+            return
+        for topic in creation.result().topics:
             if topic.error_code:
                 reason = topic.error_message or ErrorCode(topic.error_code).name
                 logger.warning("auto-creation of topic %s failed: %s", topic.name, reason)
 
+    def cancel(self) -> None:
+        """Give up what is not done: the node stops."""
+        for creation in self._creations:
+            creation.cancel()
+
     async def settled(self) -> None:
         """Wait until every creation that was begun is done."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        while self._creations:
+            await asyncio.wait(self._creations)

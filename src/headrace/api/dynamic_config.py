@@ -1,6 +1,8 @@
 """The node's configuration at run time: what was set for it in the metadata, on top of server.properties."""
 
+import logging
 from collections.abc import Mapping
+from typing import Final
 
 from headrace.api.services import Services
 from headrace.config.alteration import ResourceType
@@ -8,6 +10,8 @@ from headrace.config.describe import BrokerLayers
 from headrace.config.dynamic import effective_node
 from headrace.config.node import NodeConfig
 from headrace.metadata.delta import MetadataDelta
+
+logger: Final = logging.getLogger("headrace.api")
 
 
 def static_config(services: Services) -> NodeConfig:
@@ -41,4 +45,8 @@ def refresh_config(services: Services) -> None:
     services.static_config = static
     services.config = new
     for react in services.on_config_change:
-        react(old, new)
+        try:
+            react(old, new)
+        except Exception:
+            # What was set is in the metadata for good; one part that can't follow must not stop the others.
+            logger.exception("a change of the configuration could not be followed by %s", react)
