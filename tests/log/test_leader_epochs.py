@@ -153,6 +153,19 @@ def test_truncations_reach_the_file_with_flush() -> None:
     assert disk.read(FILE) == b"0\n0\n"
 
 
+def test_a_noted_epoch_is_known_at_once_and_written_when_asked() -> None:
+    disk = new_disk()
+    epochs = LeaderEpochs(disk, "/t-0")
+    epochs.note(3, 7)
+    assert (epochs.latest_epoch, disk.exists(FILE)) == (3, False)
+    epochs.flush()
+    assert LeaderEpochs.load(disk, "/t-0").entries == [(3, 7)]
+    disk.operations.clear()
+    epochs.note(3, 9)
+    epochs.flush()
+    assert not disk.operations
+
+
 def test_the_file_follows_its_directory() -> None:
     disk = new_disk()
     epochs = LeaderEpochs(disk, "/t-0")

@@ -83,6 +83,11 @@ class LeaderEpochs:
         self.write()
         return True
 
+    def note(self, epoch: int, start_offset: int) -> None:
+        """Note that an epoch begins at an offset; `flush` before its first record makes that durable."""
+        if self._assign(EpochEntry(epoch, start_offset)):
+            self.dirty = True
+
     def assign_all(self, entries: Iterable[EpochEntry]) -> None:
         """Note several at once; durable on return."""
         changes = [self._assign(entry) for entry in entries]
