@@ -50,6 +50,7 @@ class Partition:
     """A partition of which this node has a replica. Its log is absent while its directory is offline."""
 
     __slots__ = (
+        "_epoch_unwritten",
         "_leader_log",
         "_min_insync_replicas",
         "counters",
@@ -97,6 +98,7 @@ class Partition:
         self.waits: dict[ConditionWait, None] = {}
         self._leader_log: PartitionLog | None = None
         self._min_insync_replicas = 1
+        self._epoch_unwritten = False
 
     def __repr__(self) -> str:
         return f"Partition({self.name}, leader={self.leader}, epoch={self.leader_epoch}, isr={set(self.isr)})"
@@ -164,11 +166,10 @@ class Partition:
         return is_new_epoch and self.is_leader
 
     def _begin_epoch(self, log: PartitionLog, epoch: int, now_ms: int) -> None:
-        """Followers may ask about the epoch before there is a record in it, so it is noted at once."""
-        try:
-            log.epochs.assign(epoch, log.log_end_offset)
-        except OSError as error:
-            raise log.health.fail(f"noting leader epoch {epoch} of {self.name}", error) from error
+        """Followers may ask about the epoch before there is a record in it, so it is noted at once. The file
+        is written with the first record: a node may come to lead thousands of partitions at once."""
+        log.epochs.note(epoch, log.log_end_offset)
+        self._epoch_unwritten = True
         self.leader_epoch_start = log.log_end_offset
         for follower in self.followers.values():
             follower.log_end_offset = follower.log_start_offset = -1
@@ -212,6 +213,8 @@ class Partition:
         log = self._leader_log
         if log is None:
             log = self.leader_log
+        if self._epoch_unwritten:
+            self._write_epoch(log)
         followers = self.followers
         if acks == ACKS_ALL and followers and len(self.isr) < self.min_insync_replicas:
             raise KafkaError(
@@ -235,6 +238,14 @@ class Partition:
         if self.parked or self.waits:
             self.notify()
         return info
+
+    def _write_epoch(self, log: PartitionLog) -> None:
+        """An epoch is durable before the first record that is written in it."""
+        try:
+            log.epochs.flush()
+        except OSError as error:
+            raise log.health.fail(f"noting the leader epoch of {self.name}", error) from error
+        self._epoch_unwritten = False
 
     def advance_high_watermark(self) -> bool:
         """Raise the high watermark to what every in-sync replica has; True if it moved."""
