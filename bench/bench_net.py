@@ -247,8 +247,9 @@ def compare(label: str, *, on_uvloop: bool, theirs_fetch: str) -> list[Row]:
         for _ in range(ROUNDS):
             for load in ("echo", "fetch"):
                 for index, client in enumerate(clients):
-                    found = measure(getattr(client, load), cpu)
-                    best[load, index] = max(best.get((load, index), (0.0, 0.0)), found)
+                    rate, per_cpu = measure(getattr(client, load), cpu)
+                    before = best.get((load, index), (0.0, 0.0))
+                    best[load, index] = max(before[0], rate), max(before[1], per_cpu)
         for client in clients:
             client.close()
         control.send("end")
