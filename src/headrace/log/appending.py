@@ -118,19 +118,18 @@ def _append(
     producers = log.producers
     first_offset = found[0].base_offset
     segment = log.segments.active
-    rolls = segment.should_roll(size, max_timestamp, last_offset, now_ms, settings)
     changes = None
-    if has_producer:
-        place = LogPosition(first_offset, first_offset, 0) if rolls else log.end
-        changes = check_producers(producers, found, place, origin, guard, transaction_version)
-        if changes.duplicate is not None:
-            return _answer_duplicate(log, changes.duplicate, max_timestamp)
     try:
+        if segment.should_roll(size, max_timestamp, last_offset, now_ms, settings):
+            segment = log.roll(now_ms, first_offset)
+        if has_producer:
+            place = LogPosition(first_offset, segment.base_offset, segment.size)
+            changes = check_producers(producers, found, place, origin, guard, transaction_version)
+            if changes.duplicate is not None:
+                return _answer_duplicate(log, changes.duplicate, max_timestamp)
         if log.topic_id_unwritten:
             log.write_topic_id()
         _note_epochs(log, found)
-        if rolls:
-            segment = log.roll(now_ms, first_offset)
         segment.append(last_offset, data, marks)
         log.log_end_offset = producers.end_offset = last_offset + 1
         log.is_changed = True

@@ -77,8 +77,10 @@ def _rebuild(log: "PartitionLog", now_ms: int) -> None:
         stopped_cleanly=False,
     )
     log.sync_later(written)
-    log.refresh_first_unstable()
     log.follow_end()
+    # Replaying has brought ended transactions back whose markers are replicated already.
+    log.producers.forget_replicated(log.high_watermark)
+    log.refresh_first_unstable()
 
 
 class EpochTruncation(NamedTuple):
