@@ -151,6 +151,25 @@ def test_an_unknown_type_fails_the_request() -> None:
     assert {(result.error_message or "")[:22] for result in results} == {"This most likely occur"}
 
 
+def test_many_resources_are_described_in_order() -> None:
+    topics = [*topic_records("plain", 0xB), *topic_records("own", 0xC)]
+    own = config_record(ResourceType.TOPIC, "own", "retention.ms", "5")
+    services, _ = services_of(image_of(broker_record(), *topics, own))
+    names = ["plain", "own", "nope", "plain"] * 5
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=["retention.ms"]
+            )
+            for name in names
+        ]
+    )
+    results = ask(services, API, request, DescribeConfigsResponse, 4).results
+    assert [result.resource_name for result in results] == names
+    told = {result.resource_name: [entry.value for entry in result.configs] for result in results}
+    assert told == {"plain": ["604800000"], "own": ["5"], "nope": []}
+
+
 @pytest.fixture
 def own_logger() -> Iterator[logging.Logger]:
     logger = logging.getLogger("headrace.described")
