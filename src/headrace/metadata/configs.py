@@ -34,6 +34,47 @@ from headrace.protocol.messages.incremental_alter_configs import (
 MIN_ISR: Final = "min.insync.replicas"
 CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
 _VALUE_LENGTH_MAX: Final = 32_767
+_CHECK_ORDER: Final = {
+    name: place
+    for place, name in enumerate(
+        (
+            "segment.bytes",
+            "segment.ms",
+            "segment.jitter.ms",
+            "segment.index.bytes",
+            "flush.messages",
+            "flush.ms",
+            "retention.bytes",
+            "retention.ms",
+            "max.message.bytes",
+            "index.interval.bytes",
+            "delete.retention.ms",
+            "min.compaction.lag.ms",
+            "max.compaction.lag.ms",
+            "file.delete.delay.ms",
+            "min.cleanable.dirty.ratio",
+            "cleanup.policy",
+            "unclean.leader.election.enable",
+            "min.insync.replicas",
+            "compression.type",
+            "compression.gzip.level",
+            "compression.lz4.level",
+            "compression.zstd.level",
+            "preallocate",
+            "message.timestamp.type",
+            "message.timestamp.before.max.ms",
+            "message.timestamp.after.max.ms",
+            "leader.replication.throttled.replicas",
+            "follower.replication.throttled.replicas",
+            "remote.storage.enable",
+            "local.retention.ms",
+            "local.retention.bytes",
+            "remote.log.copy.disable",
+            "remote.log.delete.on.disable",
+            "internal.segment.bytes",
+        )
+    )
+}
 NewTexts = Mapping[str, str | None]
 
 
@@ -214,7 +255,7 @@ def _check_texts(view: ControlView, resource: ConfigResource, texts: dict[str, s
             if not resource.name:
                 raise _bad_request("Default topic resources are not allowed.")
             check_topic_name(resource.name)
-            validate_topic_config(texts, view.topic_defaults, view.image.config(resource))
+            validate_topic_config(_in_order(texts), view.topic_defaults, view.image.config(resource))
         case ResourceType.BROKER:
             _check_broker_name(resource.name)
         case ResourceType.CLIENT_METRICS:
@@ -225,6 +266,12 @@ def _check_texts(view: ControlView, resource: ConfigResource, texts: dict[str, s
             validate_group_config(texts, view.node)
         case _:
             raise _bad_request(f"Unknown resource type {ResourceType(resource.type).name}")
+
+
+def _in_order(texts: dict[str, str]) -> dict[str, str]:
+    """A topic's texts in the order in which Kafka looks at them: of several wrong ones the first is told."""
+    last = len(_CHECK_ORDER)
+    return dict(sorted(texts.items(), key=lambda each: _CHECK_ORDER.get(each[0], last)))
 
 
 def _check_broker_name(name: str) -> None:

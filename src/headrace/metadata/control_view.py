@@ -4,7 +4,6 @@ configuration with what was set at run time."""
 from collections.abc import Iterator
 from uuid import UUID
 
-from headrace.config.describe import BrokerLayers
 from headrace.config.dynamic import effective_node
 from headrace.config.node import NodeConfig
 from headrace.config.values import ConfigValue
@@ -56,13 +55,6 @@ class ControlView:
         """What a topic gets for the keys it does not set."""
         self._refresh()
         return self._topic_defaults
-
-    @property
-    def layers(self) -> BrokerLayers:
-        """Where this node's values come from."""
-        return BrokerLayers(
-            self.config, self.image.broker_config(None), self.image.broker_config(self.node_id)
-        )
 
     def min_isr(self, topic: str) -> int:
         """How many replicas must be in sync before a topic takes writes."""

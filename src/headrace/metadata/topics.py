@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Final
 
 from headrace.config.alteration import Change, Operation, ResourceType
-from headrace.config.describe import describe_topic
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.configs import topic_creation_records
 from headrace.metadata.control_view import ControlView
+from headrace.metadata.creation_configs import creation_configs
 from headrace.metadata.decision import Decision, ItemError, check_record_count, item_error
 from headrace.metadata.delta import ConfigResource
 from headrace.metadata.ids import random_id
@@ -23,7 +23,6 @@ from headrace.metadata.topic_names import (
 from headrace.protocol.disk_records.cluster_metadata import TopicRecord
 from headrace.protocol.messages.create_topics import (
     CreatableTopic,
-    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -112,7 +111,7 @@ def _create(
     if describable:
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = effective_configs(view, texts)
+        result.configs = creation_configs(view, texts)
     else:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return result, records
@@ -130,20 +129,6 @@ def _configs(view: ControlView, topic: CreatableTopic) -> tuple[dict[str, str], 
     changes = [Change(name, Operation.SET, text) for name, text in texts.items()]
     resource = ConfigResource(ResourceType.TOPIC, topic.name)
     return texts, topic_creation_records(view, resource, changes)
-
-
-def effective_configs(view: ControlView, texts: dict[str, str]) -> list[CreatableTopicConfigs]:
-    """Every key of a topic with its value and where that comes from, as a creation is answered."""
-    return [
-        CreatableTopicConfigs(
-            name=entry.name,
-            value=None if entry.sensitive else entry.value,
-            read_only=False,
-            config_source=entry.source,
-            is_sensitive=entry.sensitive,
-        )
-        for entry in sorted(describe_topic(texts, view.layers), key=lambda entry: entry.name)
-    ]
 
 
 def new_partition(view: ControlView, replicas: tuple[int, ...], isr: tuple[int, ...]) -> PartitionState:
