@@ -31,6 +31,7 @@ from headrace.types import TopicId, TopicPartition
 METADATA_TOPIC: Final = "__cluster_metadata"
 REMOTE_INDEX_CACHE: Final = "remote-log-index-cache"
 OPENED_PER_TURN: Final = 32
+CLOSED_AT_ONCE: Final = 16
 UNIQUE_ID_BYTES: Final = 16
 
 
@@ -262,7 +263,8 @@ class LogDirectory:
         kept for somebody to look at)."""
         log = (self.future_logs if is_future else self.logs).pop(partition)
         self._flush_wanted.pop(log, None)
-        log.rename_directory(self._retired(partition, kind))
+        # A deletion that a crash undoes is found out at the next start.
+        log.rename_directory(self._retired(partition, kind), durably=kind is not DirectoryKind.DELETED)
         log.close_files()
         if kind is DirectoryKind.STRAY:
             self.strays.append(log.directory.rpartition("/")[2])
@@ -350,8 +352,17 @@ class LogDirectory:
 
     async def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Stop cleanly: every log closed and durable, checkpoints written, and the file that says so."""
-        for log in list(self):
-            await log.close(now_ms)
+        slots = asyncio.Semaphore(CLOSED_AT_ONCE)
+
+        async def close(log: PartitionLog) -> None:
+            async with slots:
+                await log.close(now_ms)
+
+        # Syncs that are asked for together share the work of the file system.
+        outcomes = await asyncio.gather(*map(close, list(self)), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
         await self.write_recovery_points()
         await self.write_log_starts()
         await self.write_high_watermarks()

@@ -495,16 +495,18 @@ class PartitionLog:
             write_topic_id(self.disk, self.directory, self._topic_id)
             self.topic_id_unwritten = False
 
-    def rename_directory(self, name: str) -> None:
+    def rename_directory(self, name: str, *, durably: bool = True) -> None:
         """Give the partition's directory another name beside its present one."""
         parent = self.directory.rpartition("/")[0]
         target = f"{parent}/{name}"
         # What is loaded on first use has to be loaded before its files move.
         producers, epochs = self.producers, self.epochs
         try:
-            self.write_topic_id()
+            if durably:
+                self.write_topic_id()
             self.disk.rename(self.directory, target)
-            self.disk.sync_directory(parent)
+            if durably:
+                self.disk.sync_directory(parent)
         except OSError as error:
             raise self.health.fail(f"renaming the directory of {self.partition}", error) from error
         self.deletions.moved_to(self.directory, target)
@@ -520,11 +522,10 @@ class PartitionLog:
             return
         self.health.check()
         try:
-            self.write_topic_id()
             if self.is_changed:
                 await self._finish()
-            elif self._epochs is not None:
-                self._epochs.flush()
+            elif self.topic_id_unwritten or (self._epochs is not None and self._epochs.dirty):
+                await self.disk.off_loop(self._write_small_files)
         except OSError as error:
             raise self.health.fail(f"closing {self.partition}", error) from error
         self.mark_flushed(self.log_end_offset)
@@ -537,8 +538,19 @@ class PartitionLog:
             self._unsynced_snapshots.append(snapshot)
             self._names_changed = True
         self.segments.active.deactivate()
-        self.epochs.flush()
-        await self.disk.off_loop(self.unsynced(self.log_end_offset + 1))
+        sync_segments = self.unsynced(self.log_end_offset + 1)
+
+        def sync() -> None:
+            self._write_small_files()
+            sync_segments()
+
+        await self.disk.off_loop(sync)
+
+    def _write_small_files(self) -> None:
+        """What a crash could do without; each costs two syncs, so this happens off the loop."""
+        self.write_topic_id()
+        if self._epochs is not None:
+            self._epochs.flush()
 
     def close_files(self) -> None:
         """Give back all descriptors and write nothing, as for a directory that has failed."""
