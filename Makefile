@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCK := requirements.lock
 READY := $(VENV)/.ready
+PORT ?= 9092
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check format bench compat lock clean
@@ -27,8 +28,8 @@ $(READY): $(LOCK) pyproject.toml
 	fi
 	@touch $(READY)
 
-run: $(READY) ## Run Headrace
-	@$(BIN)/headrace --version
+run: $(READY) ## Run a node with scratch data (PORT=9092); it shows a first record, Ctrl-C stops it
+	@exec $(BIN)/headrace up --scratch --demo --port $(PORT)
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-auto} tests

@@ -12,8 +12,10 @@ from headrace import __version__
 from headrace.cli.log import log_app
 from headrace.cli.server import server
 from headrace.cli.storage import storage_app
+from headrace.cli.up import up
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.command("up")(up)
 app.command("server")(server)
 app.add_typer(storage_app, name="storage")
 app.add_typer(log_app, name="log")
