@@ -1,0 +1,51 @@
+"""How long a broker takes until it has acknowledged a write, and what it uses while nobody wants anything."""
+
+import time
+
+from bench.node_brokers import Broker, processor_seconds
+from bench.node_wire import Refused, WireClient, check_produced, create_topic, produce_frame
+
+TOPIC = "starts"
+START_TIMEOUT_S = 120.0
+_TRIAL_PAUSE_S = 0.002
+
+
+class NotReady(Exception):
+    """A broker did not take a write in time."""
+
+
+def first_start(broker: Broker) -> None:
+    """Start a broker for the first time, and give it the topic that later starts write to."""
+    broker.launch()
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline:
+        try:
+            with WireClient(broker.host, broker.port) as client:
+                create_topic(client, TOPIC)
+                return
+        except (OSError, Refused):
+            time.sleep(_TRIAL_PAUSE_S)
+    raise NotReady(f"nothing could be created at {broker.address}")
+
+
+def seconds_to_write(broker: Broker) -> float:
+    """Start a broker; the seconds until a write is acknowledged."""
+    frame = produce_frame(TOPIC, b"first")
+    started = time.perf_counter()
+    broker.launch()
+    while time.perf_counter() - started < START_TIMEOUT_S:
+        try:
+            with WireClient(broker.host, broker.port) as client:
+                client.socket.sendall(frame)
+                check_produced(client.frame())
+                return time.perf_counter() - started
+        except (OSError, Refused):
+            time.sleep(_TRIAL_PAUSE_S)
+    raise NotReady(f"no write was acknowledged at {broker.address}")
+
+
+def processor_share(broker: Broker, seconds: float) -> float:
+    """The share of one processor that a broker uses while it is left alone."""
+    before, started = processor_seconds(broker.pid), time.perf_counter()
+    time.sleep(seconds)
+    return (processor_seconds(broker.pid) - before) / (time.perf_counter() - started)
