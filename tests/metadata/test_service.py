@@ -63,7 +63,7 @@ async def test_an_open_transaction_of_a_former_leader_is_aborted() -> None:
         BeginTransactionRecord(name="half"),
         TopicRecord(name="half", topic_id=random_id(SeededEntropy(5))),
     ]
-    await node.metadata.controller.append_records(half)
+    await node.metadata.controller.activate(half)
     again = node.restarted()
     await again.start()
     assert any(isinstance(record, AbortTransactionRecord) for record in again.records())

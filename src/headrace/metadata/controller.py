@@ -195,18 +195,26 @@ class Controller:
 
     # Settling
 
-    async def append_records(self, records: Sequence[Message]) -> None:
-        """Append records that no request has asked for, such as those a new leader begins with."""
-        await self._settle(Decision(None, [(record, 0) for record in records]))
+    async def activate(
+        self, records: Sequence[Message], registration: ControllerRegistrationRequest | None = None
+    ) -> None:
+        """Append the records that a new leader begins with and note itself; all are committed together."""
+        self._take(Decision(None, [(record, 0) for record in records]))
+        if registration is not None and self.image.metadata_version.has_controller_registration:
+            self._take(brokers.register_controller(self._view, registration))
+        await self._quorum.committed(self._quorum.next_offset - 1)
 
     async def _settle(self, decision: Decision[R]) -> R:
         """Append what was decided, take it over, and reply once it is committed, and all it was based on."""
+        self._take(decision)
+        await self._quorum.committed(self._quorum.next_offset - 1)
+        return decision.reply
+
+    def _take(self, decision: Decision[R]) -> None:
         records = decision.records
         step = len(records) if decision.atomic else RECORDS_PER_REQUEST_MAX
         for start in range(0, len(records), max(step, 1)):
             self._append(records[start : start + step])
-        await self._quorum.committed(self._quorum.next_offset - 1)
-        return decision.reply
 
     def _append(self, records: list[VersionedRecord]) -> None:
         # Nothing here waits, so that no other decision can come between this one and its records.

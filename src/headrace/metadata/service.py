@@ -151,14 +151,11 @@ class MetadataService:
         )
         health = health or DirectoryHealth(config.metadata_log_dir)
         quorum = Quorum.open(disk, clock, entropy, health, settings, store)
-        await quorum.lead()
+        quorum.begin_epoch()
         service = cls(clock, entropy, config, directories, quorum, store, previous_epoch)
         min_insync_replicas = config.integer("min.insync.replicas")
         records = activation_records(store.image, bootstrap, store.transaction_offset, min_insync_replicas)
-        if records:
-            await service.controller.append_records(records)
-        if store.image.metadata_version.has_controller_registration:
-            await service._register_controller(controller_listeners)
+        await service.controller.activate(records, service._controller_registration(controller_listeners))
         return service
 
     # What is known
@@ -187,9 +184,9 @@ class MetadataService:
 
     # This node's controller and broker
 
-    async def _register_controller(self, listeners: Sequence[Endpoint]) -> None:
+    def _controller_registration(self, listeners: Sequence[Endpoint]) -> ControllerRegistrationRequest:
         ranges = supported_features()
-        request = ControllerRegistrationRequest(
+        return ControllerRegistrationRequest(
             controller_id=self.node_id,
             incarnation_id=random_id(self._entropy),
             listeners=[
@@ -206,7 +203,6 @@ class MetadataService:
                 for name, (least, most) in ranges.items()
             ],
         )
-        await self.controller.register_controller(request)
 
     async def start_broker(
         self, listeners: Sequence[Endpoint] | None = None, cordoned: Sequence[UUID] = ()
@@ -255,9 +251,15 @@ class MetadataService:
         if reply.is_fenced:
             raise HeadraceError(f"broker {self.node_id} could not be unfenced")
 
-    async def report_directories(self, offline: Sequence[UUID], cordoned: Sequence[UUID] = ()) -> None:
-        """Tell the controller which of this broker's directories have failed or take no new partitions."""
-        request = self._heartbeat(offline_log_dirs=list(offline), cordoned_log_dirs=list(cordoned))
+    async def report_directories(
+        self, offline: Sequence[UUID], cordoned: Sequence[UUID] | None = None
+    ) -> None:
+        """Tell the controller which of this broker's directories have failed, and which take no new
+        partitions (None if that has not changed)."""
+        request = self._heartbeat(
+            offline_log_dirs=list(offline),
+            cordoned_log_dirs=None if cordoned is None else list(cordoned),
+        )
         await self.controller.heartbeat(request)
 
     async def assign_directories(self, places: Mapping[tuple[UUID, int], UUID]) -> None:

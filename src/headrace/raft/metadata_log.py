@@ -37,7 +37,7 @@ class InconsistentMetadataLog(HeadraceError):
 class MetadataLog:
     """The log and the snapshots of the metadata quorum on this node."""
 
-    __slots__ = ("_deletions", "_disk", "_settings", "_snapshots", "log")
+    __slots__ = ("_deletions", "_disk", "_settings", "_snapshots", "_synced_base", "log")
 
     def __init__(
         self, disk: Disk, settings: QuorumSettings, log: PartitionLog, snapshots: list[SnapshotId]
@@ -46,6 +46,8 @@ class MetadataLog:
         self._settings = settings
         self._snapshots = snapshots
         self._deletions: deque[tuple[int, str]] = deque()
+        #: The segment all of whose names and predecessors are durable.
+        self._synced_base: int | None = None
         self.log = log
 
     @property
@@ -83,6 +85,24 @@ class MetadataLog:
             for batch in read_batches(piece.file.read_at(piece.position, piece.length)):
                 offset = batch.last_offset + 1
                 yield batch
+
+    async def flush(self, now_ms: int) -> None:
+        """Return once everything up to the present end is durable.
+
+        A commit waits for the bytes of the log alone: indexes are derived from them, every start scans what
+        lies beyond the latest snapshot, and nothing before it is looked up."""
+        log = self.log
+        active, end = log.segments.active, log.log_end_offset
+        if active.base_offset != self._synced_base:
+            await log.flush(now_ms)
+            self._synced_base = active.base_offset
+            return
+        log.health.check()
+        try:
+            await self._disk.off_loop(active.log.sync)
+        except OSError as error:
+            raise log.health.fail("syncing the metadata log", error) from error
+        log.mark_flushed(end)
 
     async def add_snapshot(self, snapshot_id: SnapshotId, content: bytes) -> None:
         """Keep a snapshot; durable on return."""

@@ -7,9 +7,10 @@ those who wait for it go on. Syncs happen off the event loop, and appends made m
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import AsyncIterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from headrace.errors import ErrorCode, HeadraceError, KafkaError
@@ -29,6 +30,8 @@ from headrace.raft.settings import QuorumSettings
 from headrace.raft.snapshots import SnapshotBuilder, SnapshotId
 from headrace.raft.voters import Voter, record_of_voters, static_voters
 from headrace.records.quorum_control import QuorumMessage, build_quorum_batch
+
+logger: Final = logging.getLogger("headrace.raft")
 
 
 class NotSoleVoter(HeadraceError):
@@ -189,6 +192,11 @@ class Quorum:
 
     async def lead(self) -> None:
         """Win the election of a new epoch; on return, all that is in the log is committed."""
+        self.begin_epoch()
+        await self.committed(self.next_offset - 1)
+
+    def begin_epoch(self) -> None:
+        """Win the election and write a leader's first words; they are committed with what comes next."""
         directory, version = self._settings.directory, self._state_version
         previous = read_quorum_state(self._disk, directory) or ElectionState()
         epoch = max(previous.epoch, self.metadata_log.last_epoch) + 1
@@ -199,7 +207,7 @@ class Quorum:
         self._election = candidate.elected()
         write_quorum_state(self._disk, directory, self._election, version)
         self._append_control(self._first_words())
-        await self.committed(self.next_offset - 1)
+        logger.info("node %d leads the metadata quorum in epoch %d", self.node_id, epoch)
 
     @property
     def _state_version(self) -> int:
@@ -282,7 +290,7 @@ class Quorum:
     async def _flush(self) -> None:
         log = self.metadata_log.log
         try:
-            await log.flush(self._clock.now_ms())
+            await self.metadata_log.flush(self._clock.now_ms())
             log.advance_high_watermark(log.recovery_point)
         finally:
             self._flushing = None
@@ -312,7 +320,9 @@ class Quorum:
         )
         async for values in chunks:
             builder.add(values)
-        await self.metadata_log.add_snapshot(snapshot_id, builder.finish())
+        content = builder.finish()
+        await self.metadata_log.add_snapshot(snapshot_id, content)
+        logger.info("metadata snapshot %s written, %d bytes", snapshot_id.file_name, len(content))
         return True
 
     async def clean(self) -> bool:
