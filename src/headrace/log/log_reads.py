@@ -154,12 +154,13 @@ def _read_below(
             position = found.position
             length = log.verifier.servable(base, found.file, position, found.length) if found.length else 0
             start = LogPosition(offset, base, position)
+            is_cut = not min_one_message and 0 < max_bytes < found.first_batch_size
             if length == 0:
-                return LogRead(start, aborted=aborted)
+                return LogRead(start, None, is_cut, aborted)
             if aborted is not None:
                 aborted = _aborted_in(log, segment, offset, position, length)
             records = FileRange(found.file, position, length, log, log.truncations)
-            return LogRead(start, records, length < min(found.first_batch_size, end - position), aborted)
+            return LogRead(start, records, is_cut, aborted)
         segment = log.segments.after(base)
     # All batches from `offset` on were compacted away.
     return LogRead(log.end, aborted=aborted)
