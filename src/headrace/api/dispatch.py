@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.api.context import RequestContext
 from headrace.api.k18_api_versions import names_software
-from headrace.api.request_stats import RequestStats, error_codes_of
+from headrace.api.request_stats import ErrorCodes, RequestStats, error_codes_of
 from headrace.api.services import Api, Reply, Services
 from headrace.errors import ErrorCode, KafkaError
 from headrace.protocol.api_table import ApiKey
@@ -57,7 +57,12 @@ class Route:
         self.is_flexible = spoken.request_header_version(version) >= 2
         self.head = _RESPONSE_HEADS[spoken.response_header_version(version)]
         self.stats = stats
-        self.codes = error_codes_of(api.response)
+        self.codes: ErrorCodes = self._codes_at_first
+
+    def _codes_at_first(self, reply: Message) -> list[int]:
+        """Work out where the error codes are when the first reply is there: most APIs never see one."""
+        self.codes = error_codes_of(self.api.response)
+        return self.codes(reply)
 
     def encode(self, reply: Message, correlation_id: int) -> Sequence[RecordData]:
         """A reply's frame in pieces; record data stay the objects they are."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from headrace import __version__
 from headrace.cli.data_home import data_home
 from headrace.cli.plain_options import read_plain_options
-from headrace.cli.start_server import refuse
+from headrace.cli.start_server import prepare_process, refuse
 
 if TYPE_CHECKING:
     from headrace.config.node import NodeConfig
@@ -62,6 +62,7 @@ def plain_up_command(words: Sequence[str]) -> UpCommand | None:
 
 def start_up(command: UpCommand) -> NoReturn:
     """Run a node until it is stopped, and end the process; a refusal is one line and exit code 1."""
+    prepare_process()
     from headrace.errors import HeadraceError
     from headrace.server.lifecycle import run_node
 

@@ -32,6 +32,6 @@ def loop_factory(wanted: str) -> Callable[[], asyncio.AbstractEventLoop]:
 
 def settle_collector() -> None:
     """Take all that is there after the start out of the collector's sight, and have it look less often."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTOR_THRESHOLDS)
+    gc.enable()
