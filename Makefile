@@ -26,6 +26,7 @@ $(READY): $(LOCK) pyproject.toml
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(LOCK); \
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .; \
 	fi
+	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
 run: $(READY) ## Run a node with scratch data (PORT=9092); it shows a first record, Ctrl-C stops it
