@@ -177,3 +177,22 @@ async def test_kraft_version_is_raised_in_the_quorums_own_records() -> None:
     await again.start()
     assert again.metadata.controller.kraft_version == 1
     assert "kraft.version" not in again.image.features
+
+
+@on_loop
+async def test_a_raised_version_is_filled_with_what_it_has_room_for() -> None:
+    node = await of_release("3.3")
+    await node.create("t")
+    assert node.image.controllers == {}
+    assert node.image.brokers[1].log_dirs == ()
+    epoch = node.metadata.broker_epoch
+    await update(node, ("metadata.version", 30, UPGRADE))
+    await node.metadata.tick()
+    broker = node.image.brokers[1]
+    assert list(node.image.controllers) == [1]
+    assert broker.log_dirs == tuple(node.metadata.directories.ids.values())
+    assert (broker.epoch, broker.fenced, broker.cordoned_log_dirs) == (epoch, False, ())
+    before = node.metadata.quorum.next_offset
+    await node.metadata.tick()
+    assert node.metadata.quorum.next_offset == before
+    assert node.image.topics["t"].partitions[0].leader == 1

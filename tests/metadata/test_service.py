@@ -289,3 +289,21 @@ async def test_a_request_leads_to_batches_of_bounded_size() -> None:
     service: MetadataService = await again.start()
     assert sum(len(topic.partitions) for topic in service.image.topics.values()) == 4_000
     assert all(p.leader == 1 for topic in service.image.topics.values() for p in topic.partitions.values())
+
+
+@on_loop
+async def test_metadata_may_have_a_directory_of_its_own() -> None:
+    node = MetadataNode(texts={**STATIC, "metadata.log.dir": "/meta"})
+    assert node.format() == [
+        f"Formatting data directory {DATA} with metadata.version 4.3-IV0.",
+        "Formatting metadata directory /meta with metadata.version 4.3-IV0.",
+    ]
+    await node.start()
+    await node.create("t")
+    assert node.disk.exists("/meta/__cluster_metadata-0/quorum-state")
+    assert not node.disk.exists(LOG)
+    assert node.image.brokers[1].log_dirs == (node.metadata.directories.ids[DATA],)
+    await node.stop()
+    again = node.restarted()
+    await again.start()
+    assert again.image.topics["t"].partitions[0].leader == 1

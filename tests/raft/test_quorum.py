@@ -421,3 +421,23 @@ async def test_a_batch_beyond_the_limit_is_refused_and_leaves_nothing() -> None:
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
     await member.commit(b"small")
     assert member.heard.values == [b"small"]
+
+
+@on_loop
+async def test_a_batch_larger_than_one_read_is_replayed() -> None:
+    member = await leader()
+    large = [b"%d" % number * 1000 for number in range(500)]
+    await member.commit(*large)
+    await member.commit(b"small")
+    assert member.again().heard.values == [*large, b"small"]
+
+
+@on_loop
+async def test_segments_roll_and_all_of_them_are_replayed() -> None:
+    member = await leader(**small_segments())
+    values = [b"%03d" % number for number in range(60)]
+    for value in values:
+        await member.commit(value)
+    assert len([name for name in member.disk.list_directory(LOG) if name.endswith(".log")]) > 5
+    member.disk.crash(Loss.EVERYTHING)
+    assert member.again().heard.values == values

@@ -82,8 +82,11 @@ class MetadataService:
         "_clean_due_ms",
         "_clock",
         "_config",
+        "_controller_registration",
+        "_cordoned",
         "_entropy",
         "_previous_epoch",
+        "_registration",
         "_snapshot_running",
         "_snapshot_time_ms",
         "_store",
@@ -102,6 +105,7 @@ class MetadataService:
         quorum: Quorum,
         store: MetadataStore,
         previous_epoch: int,
+        controller_listeners: Sequence[Endpoint],
     ) -> None:
         self._clock = clock
         self._entropy = entropy
@@ -109,12 +113,17 @@ class MetadataService:
         self._store = store
         self._previous_epoch = previous_epoch
         self._broker_epoch = NO_EPOCH
+        self._registration: BrokerRegistrationRequest | None = None
+        self._cordoned: list[UUID] = []
         self._clean_due_ms = 0
         self._snapshot_running = False
         self._snapshot_time_ms = clock.monotonic_ms()
         self._triggers = SnapshotTriggers(
             config.integer("metadata.log.max.record.bytes.between.snapshots"),
             config.integer("metadata.log.max.snapshot.interval.ms"),
+        )
+        self._controller_registration = _controller_registration(
+            config.node_id, random_id(entropy), controller_listeners
         )
         self.directories = directories
         self.quorum = quorum
@@ -152,10 +161,12 @@ class MetadataService:
         health = health or DirectoryHealth(config.metadata_log_dir)
         quorum = Quorum.open(disk, clock, entropy, health, settings, store)
         quorum.begin_epoch()
-        service = cls(clock, entropy, config, directories, quorum, store, previous_epoch)
+        service = cls(
+            clock, entropy, config, directories, quorum, store, previous_epoch, controller_listeners
+        )
         min_insync_replicas = config.integer("min.insync.replicas")
         records = activation_records(store.image, bootstrap, store.transaction_offset, min_insync_replicas)
-        await service.controller.activate(records, service._controller_registration(controller_listeners))
+        await service.controller.activate(records, service._controller_registration)
         return service
 
     # What is known
@@ -184,26 +195,6 @@ class MetadataService:
 
     # This node's controller and broker
 
-    def _controller_registration(self, listeners: Sequence[Endpoint]) -> ControllerRegistrationRequest:
-        ranges = supported_features()
-        return ControllerRegistrationRequest(
-            controller_id=self.node_id,
-            incarnation_id=random_id(self._entropy),
-            listeners=[
-                ControllerListener(
-                    name=each.name,
-                    host=each.host or "localhost",
-                    port=each.port,
-                    security_protocol=each.protocol,
-                )
-                for each in listeners
-            ],
-            features=[
-                ControllerFeature(name=name, min_supported_version=least, max_supported_version=most)
-                for name, (least, most) in ranges.items()
-            ],
-        )
-
     async def start_broker(
         self, listeners: Sequence[Endpoint] | None = None, cordoned: Sequence[UUID] = ()
     ) -> int:
@@ -218,7 +209,7 @@ class MetadataService:
         `listeners` are the addresses that clients are told, with the real ports where the configuration says
         0; by default they are those of the configuration."""
         advertised = self._config.advertised_broker_listeners if listeners is None else listeners
-        request = BrokerRegistrationRequest(
+        self._registration = BrokerRegistrationRequest(
             broker_id=self.node_id,
             cluster_id=self.cluster_id,
             incarnation_id=random_id(self._entropy),
@@ -241,12 +232,13 @@ class MetadataService:
             ],
             previous_broker_epoch=self._previous_epoch,
         )
-        reply = await self.controller.register_broker(request)
+        reply = await self.controller.register_broker(self._registration)
         self._broker_epoch = reply.broker_epoch
         return reply.broker_epoch
 
     async def unfence_broker(self, cordoned: Sequence[UUID] = ()) -> None:
         """Let this node's broker lead what it may."""
+        self._cordoned = list(cordoned)
         reply = await self.controller.heartbeat(self._heartbeat(cordoned_log_dirs=list(cordoned)))
         if reply.is_fenced:
             raise HeadraceError(f"broker {self.node_id} could not be unfenced")
@@ -256,11 +248,23 @@ class MetadataService:
     ) -> None:
         """Tell the controller which of this broker's directories have failed, and which take no new
         partitions (None if that has not changed)."""
-        request = self._heartbeat(
-            offline_log_dirs=list(offline),
-            cordoned_log_dirs=None if cordoned is None else list(cordoned),
-        )
+        if cordoned is not None:
+            self._cordoned = list(cordoned)
+        request = self._heartbeat(offline_log_dirs=list(offline), cordoned_log_dirs=self._cordoned)
         await self.controller.heartbeat(request)
+
+    async def _refresh_registrations(self) -> None:
+        """Tell what a raised metadata.version has made room for: this controller, and directories."""
+        image, version = self.image, self.image.metadata_version
+        if version.has_controller_registration and self.node_id not in image.controllers:
+            await self.controller.register_controller(self._controller_registration)
+        broker = image.brokers.get(self.node_id)
+        if broker is None or self._registration is None or broker.epoch != self._broker_epoch:
+            return
+        if version.has_directories and not broker.log_dirs:
+            await self.controller.register_broker(self._registration)
+        if version.has_cordoned_log_dirs and broker.cordoned_log_dirs is None:
+            await self.report_directories(())
 
     async def assign_directories(self, places: Mapping[tuple[UUID, int], UUID]) -> None:
         """Tell the controller in which directory partitions (by topic id and index) lie on this broker."""
@@ -308,8 +312,9 @@ class MetadataService:
     # Snapshots
 
     async def tick(self) -> None:
-        """Take a snapshot if one is due, and drop what retention does not keep. For every second or so."""
+        """What is to be done every second or so: snapshots, retention, registrations that lack something."""
         now_ms = self._clock.monotonic_ms()
+        await self._refresh_registrations()
         if self._snapshot_is_due:
             await self.take_snapshot()
         elif now_ms < self._clean_due_ms:
@@ -343,6 +348,28 @@ class MetadataService:
     async def close(self) -> None:
         """Stop; everything appended is durable."""
         await self.quorum.close()
+
+
+def _controller_registration(
+    node_id: int, incarnation_id: UUID, listeners: Sequence[Endpoint]
+) -> ControllerRegistrationRequest:
+    return ControllerRegistrationRequest(
+        controller_id=node_id,
+        incarnation_id=incarnation_id,
+        listeners=[
+            ControllerListener(
+                name=each.name,
+                host=each.host or "localhost",
+                port=each.port,
+                security_protocol=each.protocol,
+            )
+            for each in listeners
+        ],
+        features=[
+            ControllerFeature(name=name, min_supported_version=least, max_supported_version=most)
+            for name, (least, most) in supported_features().items()
+        ],
+    )
 
 
 async def _encoded(image: MetadataImage) -> AsyncIterator[list[bytes]]:

@@ -21,8 +21,8 @@ from headrace.records.quorum_control import QuorumMessage, build_quorum_batch
 SUFFIX: Final = ".checkpoint"
 PARTIAL_SUFFIX: Final = ".checkpoint.part"
 DELETED_SUFFIX: Final = ".checkpoint.deleted"
-#: Records per batch; Kafka's own writer uses the same number.
-BATCH_RECORDS: Final = 1024
+#: Records per batch: few enough that building one does not hold up others.
+BATCH_RECORDS: Final = 200
 _NAME: Final = re.compile(r"(\d{20})-(\d{10})(?:-\d+)?(\.checkpoint(?:\.part|\.deleted)?)")
 
 
