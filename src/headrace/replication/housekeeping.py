@@ -10,11 +10,13 @@ from logging import getLogger
 from typing import Final
 
 from headrace.config.node import NodeConfig
+from headrace.log.checkpoints import CLEANER_OFFSET, read_offsets
 from headrace.log.cleaner_manager import CleanerManager
 from headrace.log.log_directory import LogDirectory
 from headrace.log.log_errors import LogDirectoryOffline
 from headrace.log.partition_log import PartitionLog
 from headrace.ports import Clock, Disk, Pace, Workers
+from headrace.replication.log_directories import LogDirectories
 from headrace.replication.log_settings import cleaner_settings
 from headrace.replication.replicas import Replicas
 
@@ -58,7 +60,7 @@ class Housekeeping:
                 disk,
                 workers,
                 replicas.logs,
-                list(replicas.directories.paths),
+                _readable(replicas.directories),
                 cleaner_settings(config()),
                 open_disk,
                 open_pace,
@@ -194,3 +196,13 @@ class Housekeeping:
                 await run(directory)
             except LogDirectoryOffline as error:
                 LOGGER.debug("passed over %s: %s", directory.path, error)
+
+
+def _readable(directories: LogDirectories) -> list[str]:
+    """The paths of directories whose checkpoint of compaction can be read; the others go offline."""
+    for directory in directories:
+        try:
+            read_offsets(directory.disk, f"{directory.path}/{CLEANER_OFFSET}")
+        except OSError as error:
+            directory.health.fail("reading the cleaner's checkpoint", error)
+    return list(directories.online)
