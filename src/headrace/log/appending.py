@@ -40,7 +40,7 @@ def append_as_leader(
     if log.health.failure is not None:
         log.health.check()
     if origin is AppendOrigin.RAFT_LEADER:
-        return _append_given(log, memoryview(records), leader_epoch, now_ms, origin)
+        return append_given(log, memoryview(records), leader_epoch, now_ms, origin)
     rules = log.rules.get(origin)
     if rules is None:
         rules = log.rules[origin] = validation_rules(log.partition, log.settings, origin)
@@ -54,17 +54,12 @@ def append_as_leader(
     )
 
 
-def append_as_follower(log: "PartitionLog", records: BytesLike, leader_epoch: int, now_ms: int) -> AppendInfo:
-    """Write what the leader has written."""
-    if log.health.failure is not None:
-        log.health.check()
-    return _append_given(log, memoryview(records), leader_epoch, now_ms, AppendOrigin.REPLICATION)
-
-
-def _append_given(
+def append_given(
     log: "PartitionLog", records: memoryview, leader_epoch: int, now_ms: int, origin: AppendOrigin
 ) -> AppendInfo:
-    """Append batches that bring their offsets and epochs."""
+    """Write batches that bring their offsets and epochs, byte for byte."""
+    if log.health.failure is not None:
+        log.health.check()
     found = replicated_batches(records, leader_epoch, log.partition)
     if not found:
         return AppendInfo(-1, -1, log_start_offset=log.log_start_offset)
@@ -103,17 +98,15 @@ def _append(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"an append of {size} bytes to {log.partition} exceeds segment.bytes {settings.segment_bytes}",
         )
-    marks = []
-    max_timestamp = NO_TIMESTAMP
-    has_producer = False
-    for batch in found:
-        timestamp = batch.max_timestamp
-        last_offset = batch.base_offset + batch.last_offset_delta
-        marks.append((last_offset, timestamp, batch.size))
-        if timestamp > max_timestamp:
-            max_timestamp = timestamp
-        if batch.producer_id >= 0:
-            has_producer = True
+    batch = found[-1]
+    last_offset = batch.base_offset + batch.last_offset_delta
+    if len(found) == 1:
+        max_timestamp, has_producer = batch.max_timestamp, batch.producer_id >= 0
+        marks = [(last_offset, max_timestamp, size)]
+    else:
+        marks = [(each.last_offset, each.max_timestamp, each.size) for each in found]
+        max_timestamp = max(each.max_timestamp for each in found)
+        has_producer = any(each.producer_id >= 0 for each in found)
     # Producers are loaded on first use, and that has to be before the log's end moves.
     producers = log.producers
     first_offset = found[0].base_offset
@@ -129,7 +122,8 @@ def _append(
                 return _answer_duplicate(log, changes.duplicate, max_timestamp)
         if log.topic_id_unwritten:
             log.write_topic_id()
-        _note_epochs(log, found)
+        if batch.leader_epoch != log.epochs.latest_epoch or len(found) > 1:
+            _note_epochs(log, found)
         segment.append(last_offset, data, marks)
         log.log_end_offset = producers.end_offset = last_offset + 1
         log.is_changed = True

@@ -270,7 +270,9 @@ class PartitionLog:
 
     def append_as_follower(self, records: BytesLike, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Write what the leader has written, byte for byte; its offsets may skip but not go back."""
-        return appending.append_as_follower(self, records, leader_epoch, now_ms)
+        return appending.append_given(
+            self, memoryview(records), leader_epoch, now_ms, AppendOrigin.REPLICATION
+        )
 
     # Verification of transactions
 
