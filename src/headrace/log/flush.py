@@ -65,8 +65,12 @@ class Flusher:
 
     async def _sync(self) -> None:
         target, self._wanted = min(self._wanted, self._log.log_end_offset), 0
+        now = asyncio.get_running_loop().time
+        begun = now()
         try:
             await self._disk.off_loop(self._log.unsynced(target))
+            self._health.syncs += 1
+            self._health.sync_ms += (now() - begun) * 1000
         except OSError as error:
             # The waiters find the failure in the directory's health; nobody may be left to be told here.
             self._health.fail("syncing", error)

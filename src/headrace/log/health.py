@@ -11,11 +11,14 @@ from headrace.log.log_errors import LogDirectoryOffline
 class DirectoryHealth:
     """Whether a log directory still takes writes, and why not."""
 
-    __slots__ = ("_on_failure", "failure", "path")
+    __slots__ = ("_on_failure", "failure", "path", "sync_ms", "syncs")
 
     def __init__(self, path: str, on_failure: Callable[[LogDirectoryOffline], None] | None = None) -> None:
         self.path = path
         self.failure: LogDirectoryOffline | None = None
+        #: How many logs were synced, and how long that took, for metrics.
+        self.syncs = 0
+        self.sync_ms = 0.0
         self._on_failure = on_failure
 
     def check(self) -> None:

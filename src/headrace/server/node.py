@@ -250,7 +250,11 @@ class Node:
         if self._own.metrics_port is None:
             return
         parts = MeasuredParts(
-            self.network, self._dispatches[False], self.services, self.metadata, self.housekeeping
+            self.network,
+            {"broker": self._dispatches[False], "controller": self._dispatches[True]},
+            self.services,
+            self.metadata,
+            self.housekeeping,
         )
         bind_metrics(self.registry, parts)
         pages = {"/metrics": Page(CONTENT_TYPE, lambda: render(self.registry))}
