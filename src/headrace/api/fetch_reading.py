@@ -19,7 +19,7 @@ from headrace.replication.counters import TopicCounters
 from headrace.replication.parked_fetches import WaitedPartition
 from headrace.replication.partition import Partition
 from headrace.replication.replicas import Replicas
-from headrace.types import ZERO_UUID
+from headrace.types import NO_LEADER_EPOCH, ZERO_UUID
 
 _LEADER_HINTS_SINCE: Final = 16
 _STORAGE_ERROR_SINCE: Final = 6
@@ -64,6 +64,7 @@ class Reading:
         "_left",
         "_min_one",
         "_now_ms",
+        "_only_news",
         "_replicas",
         "_sent",
         "must_answer",
@@ -73,8 +74,16 @@ class Reading:
     )
 
     def __init__(
-        self, replicas: Replicas, bounds: FetchBounds, hints: LeaderHints, now_ms: int, *, is_repeated: bool
+        self,
+        replicas: Replicas,
+        bounds: FetchBounds,
+        hints: LeaderHints,
+        now_ms: int,
+        *,
+        only_news: bool,
+        is_repeated: bool,
     ) -> None:
+        self._only_news = only_news
         self._replicas = replicas
         self._bounds = bounds
         self._hints = hints
@@ -93,12 +102,34 @@ class Reading:
         partition = self._replicas.get(target.topic, target.index)
         if partition is not None and not self._is_repeated:
             partition.counters.fetch_requests += 1
+        if self._only_news and partition is not None and self._is_as_told(partition, target):
+            return
         try:
             data = self._read(partition or self._replicas.find(target.topic, target.index), target)
         except KafkaError as error:
             data = self._failed(target, partition, error)
         self._left = max(0, self._left - len(data.records or NOTHING))
         self.results.append((target, data))
+
+    def _is_as_told(self, partition: Partition, target: FetchTarget) -> bool:
+        """The short way for most partitions of a session: the reader is at the end and was told so."""
+        log, bounds = partition.log, self._bounds
+        if log is None or log.health.failure is not None or bounds.is_follower:
+            return False
+        end, watermark = log.log_end_offset, log.high_watermark
+        bound = watermark if bounds.isolation is Isolation.HIGH_WATERMARK else log.last_stable_offset
+        if (
+            not target.fetch_offset == end == bound
+            or target.high_watermark != watermark
+            or target.log_start_offset != log.log_start_offset
+            or target.leader_epoch not in (NO_LEADER_EPOCH, partition.leader_epoch)
+            or target.last_fetched_epoch >= 0
+            or (bounds.leader_only and not partition.is_leader)
+            or (target.topic_id != ZERO_UUID and target.topic_id != partition.topic_id)
+        ):
+            return False
+        self.waited.append(WaitedPartition(partition, log.end, target.max_bytes, target.leader_epoch))
+        return True
 
     def count_as_sent(self) -> None:
         """The results go out."""

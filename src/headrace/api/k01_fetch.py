@@ -131,7 +131,14 @@ class Fetch:
         if not self._wanted:
             return None
         now_ms = self._services.clock.now_ms()
-        reading = Reading(self._services.replicas, self.bounds, self._hints, now_ms, is_repeated=again)
+        reading = Reading(
+            self._services.replicas,
+            self.bounds,
+            self._hints,
+            now_ms,
+            only_news=self._session.session is not None,
+            is_repeated=again,
+        )
         for target in self._wanted:
             reading.read(target)
         return reading
