@@ -7,10 +7,9 @@ import struct
 from collections.abc import Iterable
 from struct import Struct
 
-import crc32c
-
 from headrace.errors import HeadraceError
 from headrace.log.producer_entry import ProducerEntry, RememberedBatch
+from headrace.records.checksum import crc32c
 
 VERSION = 1
 _PREFIX = Struct(">hI")
@@ -38,7 +37,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
         for entry in entries
     ]
     body = _COUNT.pack(len(packed)) + b"".join(packed)
-    return _PREFIX.pack(VERSION, crc32c.crc32c(body)) + body
+    return _PREFIX.pack(VERSION, crc32c(body)) + body
 
 
 def decode_snapshot(data: bytes, path: str = "snapshot") -> list[ProducerEntry]:
@@ -51,7 +50,7 @@ def decode_snapshot(data: bytes, path: str = "snapshot") -> list[ProducerEntry]:
     if version != VERSION:
         raise CorruptSnapshot(f"{path} has the unknown version {version}")
     body = memoryview(data)[_PREFIX.size :]
-    computed_crc = crc32c.crc32c(body)
+    computed_crc = crc32c(body)
     if stored_crc != computed_crc:
         raise CorruptSnapshot(f"{path} has the checksum {stored_crc}, its content {computed_crc}")
     if count < 0 or len(body) < _COUNT.size + count * _ENTRY.size:

@@ -1,10 +1,9 @@
 """Looks at what a follower has fetched before it is written: nothing is changed, nothing is assumed."""
 
-from crc32c import crc32c
-
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.log_errors import OffsetsOutOfOrder
 from headrace.records.batch import ATTRIBUTES_FIELD, HEADER_SIZE, MAGIC, Batch, batches
+from headrace.records.checksum import crc32c
 from headrace.records.errors import CorruptBatch
 from headrace.types import TopicPartition
 

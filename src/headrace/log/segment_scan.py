@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from headrace.errors import HeadraceError
 from headrace.log.log_errors import CorruptLog
 from headrace.ports import File
 from headrace.records.batch import CRC_FIELD, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from headrace.records.checksum import crc32c
 
 LENGTH_MIN: Final = HEADER_SIZE - LOG_OVERHEAD
 # Kafka's oldest format needs 14 bytes after the length; a smaller length is no batch of any format.

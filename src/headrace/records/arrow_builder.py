@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from crc32c import crc32c
 
 from headrace.ports import BytesLike
 from headrace.records.arrow_input import Columns, UnusableColumns, normalise, pieces, sizes_in
@@ -30,6 +29,7 @@ from headrace.records.batch import (
     TRANSACTIONAL_FLAG,
     increment_sequence,
 )
+from headrace.records.checksum import crc32c
 from headrace.records.compression import Compression, compress
 from headrace.records.varint import size_of_varint
 from headrace.types import (

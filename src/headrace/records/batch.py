@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from headrace.ports import BytesLike
+from headrace.records.checksum import crc32c
 from headrace.records.compression import Compression
 from headrace.records.errors import CorruptBatch
 

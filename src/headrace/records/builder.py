@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from crc32c import crc32c
-
 from headrace.ports import BytesLike
 from headrace.records.batch import (
     ATTRIBUTES_FIELD,
@@ -19,6 +17,7 @@ from headrace.records.batch import (
     TIMESTAMP_TYPE_FLAG,
     TRANSACTIONAL_FLAG,
 )
+from headrace.records.checksum import crc32c
 from headrace.records.compression import Compression, compress
 from headrace.records.varint import NULL_LENGTH, TABLE_SIZE, VARINT_TABLE, encode_varint
 from headrace.types import NO_TIMESTAMP

@@ -8,8 +8,6 @@ lengths in compressed ones; here both must be right. Offsets and the leader epoc
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from headrace.errors import ErrorCode
 from headrace.records.batch import (
     ATTRIBUTES_FIELD,
@@ -28,6 +26,7 @@ from headrace.records.batch import (
     Batch,
 )
 from headrace.records.builder import BatchFields, assemble
+from headrace.records.checksum import crc32c
 from headrace.records.compression import Compression, compress, decompress
 from headrace.records.errors import (
     CorruptBatch,
