@@ -6,12 +6,18 @@ from typing import Any
 
 import pytest
 
+from headrace.api.k21_delete_records import API as DELETE
 from headrace.api.k34_alter_replica_log_dirs import API
 from headrace.errors import ErrorCode
 from headrace.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
+)
+from headrace.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
 )
 from headrace.replication import moves
 from headrace.replication.log_directories import directory_path
@@ -214,3 +220,41 @@ async def test_the_deletion_of_a_topic_ends_its_move(monkeypatch: pytest.MonkeyP
     await node.replicas.background.wait()
     for path in BOTH:
         assert all(name.endswith("-delete") for name in node.disk.list_directory(path))
+
+
+@on_loop
+async def test_moves_keep_to_their_bytes_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "SLICE_BYTES", 2_000)
+    waited: list[float] = []
+    real_sleep = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        await real_sleep(0)
+
+    node = await filled()
+    size = node.partition().leader_log.size
+    node.replicas.moves.bytes_per_second = 1_000
+    with monkeypatch.context() as patched:
+        patched.setattr(moves.asyncio, "sleep", sleep)  # type: ignore[attr-defined]
+        await ask(node, {0: SECOND_DIRECTORY})
+        await node.replicas.background.wait()
+    assert home(node) == SECOND_DIRECTORY
+    # What is paid for in advance adds up, so the last wait is as long as the whole move should take.
+    assert max(waited) == pytest.approx(size / 1_000, rel=0.1)
+
+
+@on_loop
+async def test_records_can_be_deleted_while_their_partition_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Promise 26: the future log counts as a replica."""
+    monkeypatch.setattr(moves, "SLICE_BYTES", 2_000)
+    node = await filled()
+    await ask(node, {0: SECOND_DIRECTORY})
+    await asyncio.sleep(0)
+    topics = [
+        DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=50)])
+    ]
+    response = await node.ask(DELETE, DeleteRecordsRequest(topics=topics, timeout_ms=600_000))
+    assert [each.low_watermark for each in response.topics[0].partitions] == [50]
+    await node.replicas.background.wait()
+    assert node.partition().leader_log.log_start_offset == 50

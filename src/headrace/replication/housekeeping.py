@@ -18,6 +18,7 @@ from headrace.log.partition_log import PartitionLog
 from headrace.ports import Clock, Disk, Pace, Workers
 from headrace.replication.log_directories import LogDirectories
 from headrace.replication.log_settings import cleaner_settings
+from headrace.replication.moves import UNLIMITED
 from headrace.replication.replicas import Replicas
 
 LOGGER: Final = getLogger(__name__)
@@ -66,6 +67,7 @@ class Housekeeping:
                 open_pace,
             )
             replicas.cleaner = self.cleaner
+        self.reconfigure()
 
     def schedule(self) -> list[PeriodicTask]:
         """Everything there is to do, and how often."""
@@ -106,7 +108,10 @@ class Housekeeping:
         return lambda: self._config().integer(key)
 
     def reconfigure(self) -> None:
-        """Take over changed bounds of compaction."""
+        """Take over changed bounds of compaction and of moves between directories."""
+        # This key can only be set at run time, so it has no value of its own in a node's configuration.
+        rate = self._config().texts.get("replica.alter.log.dirs.io.max.bytes.per.second")
+        self._replicas.moves.bytes_per_second = UNLIMITED if rate is None else int(rate)
         if self.cleaner is not None:
             self.cleaner.settings = cleaner_settings(self._config())
 

@@ -27,15 +27,19 @@ if TYPE_CHECKING:
 LOGGER: Final = getLogger(__name__)
 SLICE_BYTES: Final = 1024 * 1024
 NAME_LENGTH_MAX: Final = 255
+UNLIMITED: Final = 2**63 - 1
+PAUSED_SECONDS: Final = 1.0
 _FUTURE_SUFFIX_LENGTH: Final = len(".") + 32 + len("-future")
 
 
 class Moves:
     """The moves under way, by partition."""
 
-    __slots__ = ("_clock", "_replicas", "_tasks", "background")
+    __slots__ = ("_clock", "_paid_until", "_replicas", "_tasks", "background", "bytes_per_second")
 
     def __init__(self, replicas: "Replicas", clock: Clock, background: Background) -> None:
+        self.bytes_per_second = UNLIMITED
+        self._paid_until = 0.0
         self._replicas = replicas
         self._clock = clock
         self._tasks: dict[Partition, asyncio.Task[None]] = {}
@@ -150,8 +154,16 @@ class Moves:
         source, future = partition.log, partition.future_log
         if source is None or future is None:
             return True
+        if self.bytes_per_second == 0:
+            await asyncio.sleep(PAUSED_SECONDS)
+            return False
         now_ms = self._clock.now_ms()
-        if copy_slice(source, future, partition.leader_epoch, now_ms):
+        copied = copy_slice(source, future, partition.leader_epoch, now_ms)
+        if partition.waits:
+            # Somebody may wait for the log's start to move in both logs.
+            partition.notify()
+        if copied:
+            await self._pay_for(copied)
             return False
         await future.flush(now_ms)
         # Whatever was appended during the sync is as durable in either place.
@@ -163,6 +175,14 @@ class Moves:
             return False
         await self._swap(partition, source, future, now_ms)
         return True
+
+    async def _pay_for(self, size: int) -> None:
+        """Wait until all moves together are within their bytes per second."""
+        if self.bytes_per_second == UNLIMITED:
+            return
+        now = asyncio.get_running_loop().time()
+        self._paid_until = max(now, self._paid_until) + size / self.bytes_per_second
+        await asyncio.sleep(self._paid_until - now)
 
     async def _swap(
         self, partition: Partition, source: PartitionLog, future: PartitionLog, now_ms: int
@@ -189,33 +209,34 @@ class Moves:
             await asyncio.wait(tasks)
 
 
-def copy_slice(source: PartitionLog, future: PartitionLog, leader_epoch: int, now_ms: int) -> bool:
-    """Copy what one turn of the loop may take; False if there was nothing to copy."""
+def copy_slice(source: PartitionLog, future: PartitionLog, leader_epoch: int, now_ms: int) -> int:
+    """Copy what one turn of the loop may take; returns how many bytes, 0 if there was nothing to do."""
     if future.log_end_offset > source.log_end_offset:
         future.truncate_to(source.log_end_offset, now_ms)
     try:
         found = source.read(future.log_end_offset, SLICE_BYTES, Isolation.LOG_END)
     except OffsetOutOfRange:
         future.truncate_fully(source.log_start_offset, now_ms)
-        return True
+        return 1
+    copied = 0
     if found.records is not None:
-        _append(future, found.records.read(), leader_epoch, now_ms)
+        copied = _append(future, found.records.read(), leader_epoch, now_ms)
     future.update_high_watermark(source.high_watermark)
     start = min(source.log_start_offset, future.high_watermark)
     if start > future.log_start_offset:
         future.advance_log_start(start)
-    return found.records is not None
+    return copied
 
 
-def _append(future: PartitionLog, records: bytes, leader_epoch: int, now_ms: int) -> None:
+def _append(future: PartitionLog, records: bytes, leader_epoch: int, now_ms: int) -> int:
     """The log may start in the middle of a batch; the copy has to begin with all of it."""
     try:
-        future.append_as_follower(records, leader_epoch, now_ms)
+        return future.append_as_follower(records, leader_epoch, now_ms).size
     except UnexpectedAppendOffset as unexpected:
         if future.size or not unexpected.first_offset < future.log_end_offset <= unexpected.last_offset:
             raise
         future.truncate_fully(unexpected.first_offset, now_ms)
-        future.append_as_follower(records, leader_epoch, now_ms)
+        return future.append_as_follower(records, leader_epoch, now_ms).size
 
 
 def take_over_epochs(source: PartitionLog, future: PartitionLog) -> None:
