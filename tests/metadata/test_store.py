@@ -144,6 +144,22 @@ def test_nobody_is_bothered_with_batches_that_change_nothing() -> None:
     assert replay.heard == []
 
 
+def test_a_subscriber_that_fails_does_not_keep_others_from_hearing(caplog: pytest.LogCaptureFixture) -> None:
+    replay = Replay()
+    heard: list[MetadataDelta] = []
+
+    def fail(delta: MetadataDelta, image: MetadataImage) -> None:
+        raise RuntimeError("out of order")
+
+    replay.store.subscribe(fail)
+    replay.store.subscribe(lambda delta, image: heard.append(delta))
+    replay.commit(*topic())
+    assert len(heard) == 1
+    assert list(replay.image.topics) == ["t"]
+    assert "to offset 1" in caplog.text
+    assert "out of order" in caplog.text
+
+
 def test_a_topic_recreated_in_one_batch_is_two_topics() -> None:
     replay = Replay()
     replay.commit(*topic())

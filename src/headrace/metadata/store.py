@@ -4,6 +4,7 @@ Records between the beginning and the end of a metadata transaction count from i
 not at all if it is aborted. `image.offset` stays before an open transaction, so that a snapshot never holds
 half of one."""
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -22,6 +23,7 @@ from headrace.raft.snapshots import SnapshotId
 
 Subscriber = Callable[[MetadataDelta, MetadataImage], None]
 NO_TRANSACTION: Final = -1
+logger: Final = logging.getLogger("headrace.metadata")
 
 
 class MetadataStore:
@@ -41,7 +43,7 @@ class MetadataStore:
         """Be called after every committed change with what has changed and the image as it is now.
 
         It is called on the event loop, before those who asked for the change get their reply, and must not
-        wait. What the image held before is not told: look at it."""
+        wait. Should it fail, that is logged and the others are told nevertheless."""
         self._subscribers.append(subscriber)
 
     def on_snapshot_batch(self, batch: DataBatch) -> None:
@@ -69,8 +71,15 @@ class MetadataStore:
             image.offset, image.epoch = batch.last_offset, batch.epoch
             image.timestamp = batch.append_timestamp
         if not delta.is_empty:
-            for subscriber in self._subscribers:
-                subscriber(delta, image)
+            self._tell(delta)
+
+    def _tell(self, delta: MetadataDelta) -> None:
+        for subscriber in self._subscribers:
+            try:
+                subscriber(delta, self.image)
+            except Exception:
+                # What is committed stays committed, and the others have to hear of it all the same.
+                logger.exception("a subscriber failed to follow the metadata to offset %d", self.image.offset)
 
     def _replay(self, batch: DataBatch, delta: MetadataDelta) -> None:
         try:
