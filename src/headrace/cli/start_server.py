@@ -50,11 +50,8 @@ def prepare_process() -> None:
     """What makes the start of a node quick; to be called before its parts are imported."""
     import gc
 
-    from headrace.system.quick_imports import load_crc32c_alone
-
     # What is made during the start stays: the collector would look through it in vain, again and again.
     gc.disable()
-    load_crc32c_alone()
 
 
 def refuse(reason: str) -> NoReturn:
