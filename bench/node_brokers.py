@@ -80,6 +80,9 @@ class HeadraceBroker:
         self.data_dir = directory / "data"
         self._properties_file = directory / "server.properties"
         self._output_file = directory / "output.txt"
+        # As with an installed package, bytecode is there after the first start, whatever this process is told.
+        self._environment = os.environ | {"PYTHONPYCACHEPREFIX": str(directory / "bytecode")}
+        self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process: subprocess.Popen[bytes] | None = None
         directory.mkdir(parents=True, exist_ok=True)
         basic = combined_properties(self.data_dir, self.port, controller_port)
@@ -103,6 +106,7 @@ class HeadraceBroker:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                env=self._environment,
             )
 
     def stop(self) -> None:
@@ -125,7 +129,7 @@ class HeadraceBroker:
 
     def _run(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "headrace", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=self._environment)
         if done.returncode:
             raise BrokerFailed(done.stdout + done.stderr)
 
