@@ -59,6 +59,8 @@ class ProducerIds:
             except KafkaError as error:
                 # Producers retry on this one, whatever kept the controller from answering.
                 raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message) from error
+            # What is done is not waited for: the loop would not get to tell us of the block.
+            self._on_allocated(allocation)
         return taken
 
     def _prefetch(self) -> None:
@@ -67,6 +69,8 @@ class ProducerIds:
             self._allocation.add_done_callback(self._on_allocated)
 
     def _on_allocated(self, allocation: "asyncio.Task[ProducerIdBlock]") -> None:
+        if self._allocation is not allocation:
+            return
         self._allocation = None
         if not allocation.cancelled() and allocation.exception() is None:
             self._next_block = allocation.result()
