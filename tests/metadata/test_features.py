@@ -75,6 +75,10 @@ async def test_validate_only_changes_nothing() -> None:
             "upgrade type.",
         ),
         (
+            ("no.such.feature", 0, UPGRADE),
+            "Invalid update version 0 for feature no.such.feature. Feature no.such.feature not found.",
+        ),
+        (
             ("group.version", -1, UPGRADE),
             "Invalid update version -1 for feature group.version. A feature version cannot be less than 0.",
         ),

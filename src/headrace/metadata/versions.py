@@ -201,6 +201,8 @@ def default_level(name: str, version: MetadataVersion) -> int:
 
 def feature_level(name: str, level: int) -> FeatureLevel:
     """One level of a feature."""
+    if name not in FEATURES:
+        raise UnknownVersion(f"Feature {name} not found.")
     for each in FEATURES[name]:
         if each.level == level:
             return each
