@@ -36,7 +36,10 @@ class SeatTaken(Exception):
 
 
 class Seat:
-    """One directory, one address. `properties` are for both, `kafka_only` for Kafka alone."""
+    """One directory, one address. `properties` are for both, `kafka_only` for Kafka alone.
+
+    With `has_voters_in_log` the voters of the metadata quorum are not configured but written when formatting.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Seat:
         kafka_only: Mapping[str, str] | None = None,
         *,
         data_dir: Path | None = None,
+        has_voters_in_log: bool = False,
     ) -> None:
         port, controller_port = free_ports(2)
         self.port = port
@@ -55,7 +59,7 @@ class Seat:
             "node.id": "1",
             "listeners": listeners,
             "controller.listener.names": "CONTROLLER",
-            "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+            **_quorum(controller_port, has_voters_in_log),
             "log.dirs": str(self.data_dir),
             "offsets.topic.num.partitions": "1",
             "offsets.topic.replication.factor": "1",
@@ -116,3 +120,10 @@ class Seat:
         elif self.running is Software.HEADRACE:
             self._headrace.kill()
         self.running = None
+
+
+def _quorum(controller_port: int, has_voters_in_log: bool) -> dict[str, str]:
+    place = f"{HOST}:{controller_port}"
+    if has_voters_in_log:
+        return {"controller.quorum.voters": "", "controller.quorum.bootstrap.servers": place}
+    return {"controller.quorum.voters": f"1@{place}"}
