@@ -7,6 +7,7 @@ from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.control_view import ControlView
 from headrace.metadata.decision import FINE, Decision, ItemError, check_record_count, item_error
 from headrace.metadata.snapshot import VersionedRecord
+from headrace.metadata.topic_names import named_twice
 from headrace.metadata.topics import manual_partition, placed_partitions
 from headrace.protocol.disk_records.cluster_metadata import RemoveTopicRecord
 from headrace.protocol.messages.create_partitions import (
@@ -115,8 +116,7 @@ def create_partitions(
     view: ControlView, request: CreatePartitionsRequest
 ) -> Decision[CreatePartitionsResponse]:
     """Decide on every topic of a request."""
-    names = [topic.name for topic in request.topics]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    twice = named_twice(topic.name for topic in request.topics)
     results = [_result(name, ItemError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")) for name in twice]
     records: list[VersionedRecord] = []
     for topic in request.topics:

@@ -1,6 +1,8 @@
 """Which names a topic may have."""
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from typing import Final
 
 from headrace.errors import ErrorCode, KafkaError
@@ -43,3 +45,8 @@ def unified_names(image: MetadataImage) -> dict[str, str]:
 def has_collision_characters(name: str) -> bool:
     """Whether a name has a character that metrics do not tell from another."""
     return "." in name or "_" in name
+
+
+def named_twice(names: Iterable[str]) -> dict[str, None]:
+    """The names that occur more than once, each once and in order."""
+    return {name: None for name, count in Counter(names).items() if count > 1}

@@ -17,6 +17,7 @@ from headrace.metadata.snapshot import VersionedRecord
 from headrace.metadata.topic_names import (
     check_topic_name,
     has_collision_characters,
+    named_twice,
     unified,
     unified_names,
 )
@@ -38,7 +39,7 @@ def create_topics(
 ) -> Decision[CreateTopicsResponse]:
     """Decide on every topic of a request. `is_describable` says whose configuration may be told."""
     names = [topic.name for topic in request.topics]
-    twice = list(dict.fromkeys(name for name in names if names.count(name) > 1)) if names else []
+    twice = named_twice(names)
     allowed = [
         topic
         for topic in request.topics
