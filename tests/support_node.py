@@ -12,9 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from headrace.config.server_properties import load_server_properties
+from headrace.metadata.format import format_directories, format_plan
 from headrace.protocol.apis import APIS
 from headrace.protocol.frame import decode_response, encode_request
 from headrace.protocol.message import Message
+from headrace.system.clock import SystemClock
+from headrace.system.disk import RealDisk
+from headrace.system.entropy import SystemEntropy
 
 M = TypeVar("M", bound=Message)
 
@@ -60,6 +65,14 @@ def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
 
 
+def format_data(properties_path: Path, cluster_id: str = CLUSTER_ID) -> None:
+    """What `headrace storage format` does, without a process of its own."""
+    disk, entropy = RealDisk(), SystemEntropy()
+    config = load_server_properties(str(properties_path), (), disk, {})
+    plan = format_plan(config, cluster_id, entropy, ignore_formatted=True)
+    assert list(format_directories(disk, SystemClock(), entropy, plan))
+
+
 class NodeDied(Exception):
     """The process ended when it should not have; the message has what it printed."""
 
@@ -83,7 +96,7 @@ class RunningNode:
         directory.mkdir(parents=True, exist_ok=True)
         self._write_properties()
         if not is_formatted:
-            self.format()
+            format_data(self.properties_path)
 
     @property
     def bootstrap(self) -> str:
@@ -98,10 +111,6 @@ class RunningNode:
     def output(self) -> str:
         """Everything that the node has printed since it was started last."""
         return "".join(self.lines)
-
-    def format(self) -> None:
-        result = headrace("storage", "format", "-t", CLUSTER_ID, "-c", str(self.properties_path))
-        assert result.returncode == 0, result.stdout + result.stderr
 
     def start(self, *arguments: str) -> "RunningNode":
         """Start the process and return once it accepts connections."""
