@@ -446,6 +446,18 @@ async def test_partitions_that_cannot_be_added(
 
 
 @on_loop
+async def test_no_number_of_partitions_is_large_enough_to_hurt() -> None:
+    node = await started()
+    await node.create("t")
+    await node.create("u")
+    refusal = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    results = await add(node, more("t", 2**31 - 1), more("u", 2), validate_only=True)
+    assert [outcome(result) for result in results] == [refusal, (ErrorCode.NONE, None)]
+    results = await add(node, more("t", 6_001), more("u", 6_001), validate_only=True)
+    assert [outcome(result) for result in results] == [(ErrorCode.NONE, None), refusal]
+
+
+@on_loop
 async def test_a_topic_named_twice_gets_no_partitions() -> None:
     node = await started()
     await node.create("t")

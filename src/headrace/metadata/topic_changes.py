@@ -5,7 +5,14 @@ from uuid import UUID
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.control_view import ControlView
-from headrace.metadata.decision import FINE, Decision, ItemError, check_record_count, item_error
+from headrace.metadata.decision import (
+    FINE,
+    RECORDS_PER_REQUEST_MAX,
+    Decision,
+    ItemError,
+    check_record_count,
+    item_error,
+)
 from headrace.metadata.snapshot import VersionedRecord
 from headrace.metadata.topic_names import named_twice
 from headrace.metadata.topics import manual_partition, placed_partitions
@@ -123,11 +130,10 @@ def create_partitions(
         if topic.name in twice:
             continue
         try:
-            records += _add_partitions(view, topic)
+            records += _add_partitions(view, topic, RECORDS_PER_REQUEST_MAX - len(records))
             results.append(_result(topic.name, FINE))
         except KafkaError as problem:
             results.append(_result(topic.name, item_error(problem)))
-    check_record_count(records)
     return Decision(CreatePartitionsResponse(results=results), [] if request.validate_only else records)
 
 
@@ -135,7 +141,7 @@ def _result(name: str, error: ItemError) -> CreatePartitionsTopicResult:
     return CreatePartitionsTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
-def _add_partitions(view: ControlView, wanted: CreatePartitionsTopic) -> list[VersionedRecord]:
+def _add_partitions(view: ControlView, wanted: CreatePartitionsTopic, limit: int) -> list[VersionedRecord]:
     image = view.image
     topic = image.topics.get(wanted.name)
     if topic is None:
@@ -157,6 +163,9 @@ def _add_partitions(view: ControlView, wanted: CreatePartitionsTopic) -> list[Ve
             f"Attempted to add {additional} additional partition(s), but only {len(assignments)} "
             "assignment(s) were specified.",
         )
+    if additional > limit:
+        # Kafka would try, and run out of memory for large enough numbers.
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     factor = len(next(iter(topic.partitions.values())).replicas)
     if assignments is not None:
         partitions = [
