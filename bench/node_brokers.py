@@ -80,7 +80,7 @@ class HeadraceBroker:
         self.data_dir = directory / "data"
         self._properties_file = directory / "server.properties"
         self._output_file = directory / "output.txt"
-        # As with an installed package, bytecode is there after the first start, whatever this process is told.
+        # An installed package has its bytecode; here it is there after the first start.
         self._environment = os.environ | {"PYTHONPYCACHEPREFIX": str(directory / "bytecode")}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._process: subprocess.Popen[bytes] | None = None
@@ -152,6 +152,11 @@ def brokers() -> Iterator[tuple[HeadraceBroker, KafkaPeer | None, str]]:
             return
         stack.callback(theirs.kill)
         yield ours, theirs, ""
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process of ours is no more, without taking note of it."""
+    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def resident_bytes(pid: int) -> int:

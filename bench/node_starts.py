@@ -1,8 +1,9 @@
 """How long a broker takes until it has acknowledged a write, and what it uses while nobody wants anything."""
 
 import time
+from collections.abc import Callable
 
-from bench.node_brokers import Broker, processor_seconds
+from bench.node_brokers import Broker, has_ended, processor_seconds
 from bench.node_wire import Refused, WireClient, check_produced, create_topic, produce_frame
 
 TOPIC = "starts"
@@ -16,32 +17,39 @@ class NotReady(Exception):
 
 def first_start(broker: Broker) -> None:
     """Start a broker for the first time, and give it the topic that later starts write to."""
+
+    def create(client: WireClient) -> None:
+        create_topic(client, TOPIC)
+
     broker.launch()
-    deadline = time.monotonic() + START_TIMEOUT_S
-    while time.monotonic() < deadline:
-        try:
-            with WireClient(broker.host, broker.port) as client:
-                create_topic(client, TOPIC)
-                return
-        except (OSError, Refused):
-            time.sleep(_TRIAL_PAUSE_S)
-    raise NotReady(f"nothing could be created at {broker.address}")
+    _persist(broker, create)
 
 
 def seconds_to_write(broker: Broker) -> float:
     """Start a broker; the seconds until a write is acknowledged."""
     frame = produce_frame(TOPIC, b"first")
+
+    def write(client: WireClient) -> None:
+        client.socket.sendall(frame)
+        check_produced(client.frame())
+
     started = time.perf_counter()
     broker.launch()
-    while time.perf_counter() - started < START_TIMEOUT_S:
+    _persist(broker, write)
+    return time.perf_counter() - started
+
+
+def _persist(broker: Broker, attempt: Callable[[WireClient], None]) -> None:
+    """Try until it works, with a new connection each time."""
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while time.monotonic() < deadline and not has_ended(broker.pid):
         try:
             with WireClient(broker.host, broker.port) as client:
-                client.socket.sendall(frame)
-                check_produced(client.frame())
-                return time.perf_counter() - started
+                attempt(client)
+                return
         except (OSError, Refused):
             time.sleep(_TRIAL_PAUSE_S)
-    raise NotReady(f"no write was acknowledged at {broker.address}")
+    raise NotReady(f"the broker at {broker.address} did not start to serve")
 
 
 def processor_share(broker: Broker, seconds: float) -> float:
