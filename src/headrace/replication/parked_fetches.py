@@ -8,7 +8,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from headrace.errors import KafkaError
 from headrace.log.log_position import LogPosition
 from headrace.log.log_reads import Isolation, bound_of
 from headrace.log.partition_log import PartitionLog
@@ -104,7 +103,7 @@ class ParkedFetch(Generic[T]):
             return
         try:
             self.future.set_result(self._answer())
-        except KafkaError as error:
+        except Exception as error:  # noqa: BLE001 - nobody else is there to be told, and the client waits
             self.future.set_exception(error)
 
     def _leave(self, _: "asyncio.Future[T]") -> None:
