@@ -115,9 +115,14 @@ class Listeners:
         for name in after.keys() - before.keys():
             self._add(new, after[name])
         for name in before.keys() & after.keys():
-            if before[name] != after[name]:
+            if before[name] != after[name] and not self._is_at(after[name]):
                 self._stop(name)
                 self._add(new, after[name])
+
+    def _is_at(self, endpoint: Endpoint) -> bool:
+        """Whether a listener is there already: a port that the system chose may have been written down."""
+        listener = self._by_name.get(endpoint.name)
+        return listener is not None and (listener.host, listener.port) == (endpoint.host or "", endpoint.port)
 
     def _add(self, config: NodeConfig, endpoint: Endpoint) -> None:
         try:
