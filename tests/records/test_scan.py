@@ -8,6 +8,7 @@ from headrace.records.batch import Batch
 from headrace.records.builder import NewRecord, build_batch
 from headrace.records.inspection import parse_records
 from headrace.records.scan import scan
+from headrace.records.shapes import ShapeMemory
 from tests.support_records import RawBatch, record
 
 Range = tuple[int, int]
@@ -161,3 +162,19 @@ def test_batches_beyond_two_byte_offsets_are_recognised() -> None:
         assert scan(bytes(broken), 17_000, keys_required=False) == thorough(
             bytes(broken), 17_000, keys_required=False
         )
+
+
+@settings(max_examples=300)
+@given(batches_of_records(), batches_of_records(), st.integers(0, 2**32), st.booleans())
+def test_what_is_remembered_of_other_batches_changes_no_verdict(
+    before: list[NewRecord], records: list[NewRecord], seed: int, keyed: bool
+) -> None:
+    memory = ShapeMemory()
+    for earlier in (before, records):
+        scan(payload(earlier), len(earlier), keys_required=keyed, memory=memory)
+    data = bytearray(payload(records))
+    for broken in (False, True):
+        if broken:
+            data[seed % len(data)] ^= 1 << seed % 8
+        expected = thorough(bytes(data), len(records), keys_required=keyed)
+        assert scan(bytes(data), len(records), keys_required=keyed, memory=memory) == expected

@@ -1,12 +1,13 @@
 """What the validator is told, what it hands back, and how it refuses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.records.batch import Batch
 from headrace.records.compression import DECOMPRESSED_MAX, Compression
+from headrace.records.shapes import ShapeMemory
 from headrace.types import TopicPartition
 
 INT64_MAX: Final = 2**63 - 1
@@ -39,6 +40,7 @@ class ValidationRules:
     origin: Origin = Origin.CLIENT
     max_message_bytes: int | None = None
     decompressed_max: int = DECOMPRESSED_MAX
+    shapes: ShapeMemory = field(default_factory=ShapeMemory, compare=False, repr=False)
 
 
 class RecordError(NamedTuple):

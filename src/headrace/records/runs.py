@@ -20,10 +20,10 @@ def find_run(data: bytes, start: int, shape: Shape, index: int, count: int) -> S
 
     None if they are too few to have been worth the look, which says nothing about them.
     """
-    size, lengths, timestamp_at, offset_at, key_at = shape
+    size, timestamp_at, offset_at = shape.size, shape.timestamp_at, shape.offset_at
     length = min(count - index, (len(data) - start) // size, _RUN_MAX, offset_bound(index))
     stop = start + length * size
-    for place, byte in lengths:
+    for place, byte in shape.lengths:
         column = data[start + place : stop : size]
         if column != byte * length:
             length -= len(column.lstrip(byte))
@@ -32,7 +32,7 @@ def find_run(data: bytes, start: int, shape: Shape, index: int, count: int) -> S
                 return None
     if length < _RUN_MIN:
         return None
-    if not offsets_count_up(data, start + offset_at, stop, size, index, key_at - offset_at):
+    if not offsets_count_up(data, start + offset_at, stop, size, index, shape.key_at - offset_at):
         return None
     spread = delta_range(data, start + timestamp_at, stop, size, offset_at - timestamp_at)
     return None if spread is None else (length, stop, spread[0], spread[1])

@@ -1,19 +1,51 @@
 """The shape of a record: where its lengths are and what they say. Records of equal shape differ in nothing
 but their attributes, deltas and contents."""
 
-from typing import NamedTuple
+from typing import Final
 
 from headrace.records.varint import InvalidVarint, encode_varint, read_varint
 
+_REMEMBERED_MAX: Final = 64
 
-class Shape(NamedTuple):
-    """Places are relative to the record's start; `lengths` has every byte of one, by its place."""
 
-    size: int
-    lengths: list[tuple[int, bytes]]
-    timestamp_at: int
-    offset_at: int
-    key_at: int
+class Shape:
+    """Places are relative to the record's start; `lengths` has every byte of one, by its place.
+
+    `wider` is the shape once offset deltas take a byte more, or None if there is none or it is not known yet.
+    """
+
+    __slots__ = ("is_widened", "key_at", "lengths", "offset_at", "size", "timestamp_at", "wider")
+
+    def __init__(
+        self, size: int, lengths: list[tuple[int, bytes]], timestamp_at: int, offset_at: int, key_at: int
+    ) -> None:
+        self.size = size
+        self.lengths = lengths
+        self.timestamp_at = timestamp_at
+        self.offset_at = offset_at
+        self.key_at = key_at
+        self.wider: Shape | None = None
+        self.is_widened = False
+
+
+class ShapeMemory:
+    """The shapes of records seen before, by the first bytes of one: a producer's next batch has them again.
+
+    What is remembered is a guess that saves looking; every record is still checked against it.
+    """
+
+    __slots__ = ("_shapes",)
+
+    def __init__(self) -> None:
+        self._shapes: dict[bytes, Shape] = {}
+
+    def recall(self, beginning: bytes) -> Shape | None:
+        return self._shapes.get(beginning)
+
+    def remember(self, beginning: bytes, shape: Shape) -> None:
+        if len(self._shapes) >= _REMEMBERED_MAX:
+            self._shapes.clear()
+        self._shapes[beginning] = shape
 
 
 def shape_at(data: bytes, start: int, *, keys_required: bool) -> Shape | None:
@@ -66,6 +98,13 @@ def _after_headers(data: bytes, headers_at: int, places: list[int]) -> int:
 
 def widened(shape: Shape) -> Shape | None:
     """The shape once offset deltas take a byte more; None if the record's length would then take one too."""
+    if not shape.is_widened:
+        shape.wider = _wider(shape)
+        shape.is_widened = True
+    return shape.wider
+
+
+def _wider(shape: Shape) -> Shape | None:
     prefix = shape.timestamp_at - 1
     length = encode_varint(shape.size - prefix + 1)
     if len(length) != prefix:
