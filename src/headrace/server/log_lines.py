@@ -20,6 +20,15 @@ class LineFormatter(logging.Formatter):
     def __init__(self) -> None:
         super().__init__("[%(asctime)s] %(levelname)s %(message)s (%(name)s)")
 
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 the name is given
+        """The line. What clients sent may be quoted in it, and must not pass for other lines."""
+        line = super().formatMessage(record)
+        return line if line.isprintable() else "".join(map(_visible, line))
+
+
+def _visible(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode()
+
 
 def start_logging(level: str, stream: TextIO | None = None) -> None:
     """Have everything that Headrace logs written to standard output, or to `stream`."""
