@@ -5,6 +5,7 @@ a frame version; snapshots, principals and what group members tell each other ha
 """
 
 import struct
+from functools import cache
 from importlib import import_module
 from typing import TypeAlias, TypeVar, cast
 
@@ -127,6 +128,7 @@ def _decode_typed(table: TypeTable, buffer: BytesLike, name: str) -> tuple[Messa
     return decode(_load(*table[kind]), version, buffer, position), version
 
 
+@cache
 def _load(module: str, name: str) -> type[Message]:
     return cast(type[Message], getattr(import_module(f"headrace.protocol.disk_records.{module}"), name))
 

@@ -61,8 +61,8 @@ KEYS = (
         "Age of the last snapshot that leads to a new one if there are new records, in milliseconds; 0 "
         "for none by age."
     ),
-    key("metadata.max.idle.interval.ms", INT, 500, LOW, Range(0)).means(
-        "Time after which an idle controller writes an empty record, in milliseconds; 0 for none."
+    key("metadata.max.idle.interval.ms", INT, 500, LOW, Range(0), inert=True).means(
+        "No effect in Headrace: a quorum of one writes no empty records while it is idle."
     ),
     key("sasl.mechanism.controller.protocol", STRING, "GSSAPI", HIGH).means(
         "The SASL mechanism for connections to the controllers."
