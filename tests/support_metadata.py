@@ -97,7 +97,8 @@ class MetadataNode:
 
     def format(self, release: str | None = None, *, standalone: bool = False) -> list[str]:
         plan = format_plan(self.config, CLUSTER_ID, self.entropy, release=release, standalone=standalone)
-        return list(format_directories(self.disk, self.clock, self.entropy, plan))
+        lines = format_directories(self.disk, self.clock, self.entropy, plan)
+        return [line for line in lines if not line.startswith("Bootstrap metadata: ")]
 
     async def start(self) -> MetadataService:
         """Start on what is on the disk, up to an unfenced broker."""

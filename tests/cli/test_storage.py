@@ -40,15 +40,24 @@ def storage(*arguments: str) -> Result:
 def test_a_directory_is_formatted_for_its_node(properties: Path, tmp_path: Path) -> None:
     result = storage("format", "-t", CLUSTER_ID, "-c", str(properties))
     assert result.exit_code == 0
-    assert (
-        f"Formatting metadata directory {tmp_path / 'data'} with metadata.version 4.3-IV0." in result.stdout
-    )
+    bootstrap, formatting = result.stdout.splitlines()
+    assert bootstrap.startswith("Bootstrap metadata: BootstrapMetadata(records=[ApiMessageAndVersion(")
+    assert "FeatureLevelRecord(name='metadata.version', featureLevel=30) at version 0)" in bootstrap
+    assert bootstrap.endswith("], metadataVersionLevel=30, source=format command)")
+    assert formatting == f"Formatting metadata directory {tmp_path / 'data'} with metadata.version 4.3-IV0."
     meta = (tmp_path / "data" / "meta.properties").read_text()
     assert f"cluster.id={CLUSTER_ID}\n" in meta
     assert "node.id=1\n" in meta
     assert "version=1\n" in meta
     assert re.search(r"directory\.id=[\w-]{22}\n", meta)
     assert (tmp_path / "data" / "bootstrap.checkpoint").exists()
+
+
+def test_secrets_of_credentials_are_not_printed(properties: Path) -> None:
+    credential = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
+    result = storage("format", "-t", CLUSTER_ID, "-c", str(properties), "-S", credential)
+    assert "UserScramCredentialRecord(name='alice', mechanism=1, salt=[hidden]" in result.stdout
+    assert "alice-secret" not in result.stdout
 
 
 def test_what_is_formatted_already_is_refused_unless_it_may_be_passed_over(properties: Path) -> None:

@@ -38,7 +38,8 @@ def plan(texts: dict[str, str] = STATIC, **flags: object) -> FormatPlan:
 
 def run(wanted: FormatPlan, disk: MemoryDisk | None = None) -> tuple[MemoryDisk, list[str]]:
     target = disk or MemoryDisk()
-    return target, list(format_directories(target, ManualClock(), SeededEntropy(7), wanted))
+    lines = format_directories(target, ManualClock(), SeededEntropy(7), wanted)
+    return target, [line for line in lines if not line.startswith("Bootstrap metadata: ")]
 
 
 def levels(disk: MemoryDisk) -> dict[str, int]:

@@ -22,6 +22,7 @@ from headrace.protocol.disk_records.cluster_metadata import (
     ConfigRecord,
     EndTransactionRecord,
     FeatureLevelRecord,
+    UserScramCredentialRecord,
 )
 from headrace.protocol.message import Message
 from headrace.protocol.prefixed import encode_metadata_record
@@ -52,6 +53,26 @@ def encode_bootstrap(records: Sequence[Message], now_ms: int) -> bytes:
     builder = SnapshotBuilder(now_ms, 0)
     builder.add(encode_metadata_record(record, 0) for record in records)
     return builder.finish()
+
+
+def describe_bootstrap(records: Sequence[Message], version: MetadataVersion) -> str:
+    """The records in the words of Kafka's storage tool, but for what is secret about credentials."""
+    told = ", ".join(f"ApiMessageAndVersion({_described(record)} at version 0)" for record in records)
+    level = f"metadataVersionLevel={version:d}"
+    return f"BootstrapMetadata(records=[{told}], {level}, source=format command)"
+
+
+def _described(record: Message) -> str:
+    match record:
+        case FeatureLevelRecord():
+            return f"FeatureLevelRecord(name='{record.name}', featureLevel={record.feature_level:d})"
+        case UserScramCredentialRecord():
+            return (
+                f"UserScramCredentialRecord(name='{record.name}', mechanism={record.mechanism}, "
+                f"salt=[hidden], storedKey=[hidden], serverKey=[hidden], iterations={record.iterations})"
+            )
+        case _:
+            return repr(record)
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[Message]:

@@ -22,7 +22,7 @@ from headrace.log.meta_properties import (
     write_meta_properties,
 )
 from headrace.metadata.bootstrap import FILE_NAME as BOOTSTRAP_FILE
-from headrace.metadata.bootstrap import bootstrap_records, encode_bootstrap
+from headrace.metadata.bootstrap import bootstrap_records, describe_bootstrap, encode_bootstrap
 from headrace.metadata.directories import node_directories, verify_directories
 from headrace.metadata.ids import encode_id, random_id
 from headrace.metadata.scram_arguments import scram_record
@@ -210,6 +210,7 @@ def format_directories(disk: Disk, clock: Clock, entropy: Entropy, plan: FormatP
         return
     records: list[Message] = bootstrap_records(plan.version, plan.levels)
     records += [scram_record(argument, entropy) for argument in plan.scram_arguments]
+    yield f"Bootstrap metadata: {describe_bootstrap(records, plan.version)}"
     content = encode_bootstrap(records, clock.now_ms())
     for directory in new:
         yield _format_directory(disk, clock, entropy, plan, directory, content)
