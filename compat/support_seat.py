@@ -6,7 +6,7 @@ about one node take the target that HEADRACE_COMPAT_TARGET names ("kafka" or
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -36,7 +36,8 @@ class SeatTaken(Exception):
 
 
 class Seat:
-    """One directory, one address. `properties` are for both, `kafka_only` for Kafka alone.
+    """One directory, one address. `properties` are for both; `kafka_only` makes those for Kafka alone from
+    all the others.
 
     With `has_voters_in_log` the voters of the metadata quorum are not configured but written when formatting.
     """
@@ -45,7 +46,7 @@ class Seat:
         self,
         directory: Path,
         properties: Mapping[str, str] | None = None,
-        kafka_only: Mapping[str, str] | None = None,
+        kafka_only: Callable[[dict[str, str]], dict[str, str]] | None = None,
         *,
         data_dir: Path | None = None,
         has_voters_in_log: bool = False,
@@ -68,7 +69,7 @@ class Seat:
             "transaction.state.log.min.isr": "1",
             **(properties or {}),
         }
-        own = self.properties | dict(kafka_only or {})
+        own = self.properties | (kafka_only(self.properties) if kafka_only else {})
         self._kafka = KafkaPeer(directory / "kafka", own, port=port, controller_port=controller_port)
         self._headrace = RunningNode(directory / "headrace", is_formatted=True, **self.properties)
         self.properties_file = directory / "server.properties"

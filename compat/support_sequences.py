@@ -60,7 +60,8 @@ class SequencedProducer:
         if not self._written:
             return
         *_, last = self._written
-        assert self._outcome(last.batch) == (ErrorCode.NONE, last.base_offset)
+        outcome = self._outcome(last.batch)
+        assert outcome == (ErrorCode.NONE, last.base_offset), f"{outcome} for offset {last.base_offset}"
         for earlier in self._written[-BATCHES_REMEMBERED:-1]:
             assert self._outcome(earlier.batch) in ((ErrorCode.NONE, earlier.base_offset), REFUSED)
         for wrong in (self._batch(self._next_sequence + 1), self._written[0].batch):
