@@ -71,7 +71,7 @@ class Seat:
         }
         own = self.properties | (kafka_only(self.properties) if kafka_only else {})
         self._kafka = KafkaPeer(directory / "kafka", own, port=port, controller_port=controller_port)
-        self._headrace = RunningNode(directory / "headrace", is_formatted=True, **self.properties)
+        self._headrace = RunningNode(directory / "headrace", self.properties, is_formatted=True)
         self.properties_file = directory / "server.properties"
         write_properties(self.properties_file, self.properties)
         self.running: Software | None = None

@@ -25,7 +25,7 @@ def start_node(tmp_path: Path) -> "Iterator[Callable[..., RunningNode]]":
 
     def start(**overrides: str) -> RunningNode:
         keys = {name.replace("_", "."): value for name, value in overrides.items()}
-        node = RunningNode(tmp_path / f"node-{len(nodes)}", **keys)
+        node = RunningNode(tmp_path / f"node-{len(nodes)}", keys)
         nodes.append(node)
         return node.start()
 

@@ -80,7 +80,9 @@ class NodeDied(Exception):
 class RunningNode:
     """A node's process. Its ports stay the same over restarts."""
 
-    def __init__(self, directory: Path, *, is_formatted: bool = False, **overrides: str) -> None:
+    def __init__(
+        self, directory: Path, overrides: Mapping[str, str] | None = None, *, is_formatted: bool = False
+    ) -> None:
         self.directory = directory
         self.data_dir = directory / "data"
         self.properties_path = directory / "server.properties"

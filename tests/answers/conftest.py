@@ -19,7 +19,7 @@ def running_target(directory: Path) -> Iterator[Target]:
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
         "controller.quorum.voters": f"1@{HOST}:{controller_port}",
     }
-    node = RunningNode(directory, is_formatted=False, **recorded_properties(), **addresses)
+    node = RunningNode(directory, {**recorded_properties(), **addresses})
     try:
         node.start()
         yield Target(node.host, node.port, controller_port, str(node.data_dir), CLUSTER_ID)

@@ -46,6 +46,7 @@ def read_all(node: RunningNode, topic: str, isolation: str) -> list[list[Any]]:
             "isolation.level": isolation,
             "check.crcs": True,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
         }
     )
     found: list[list[Any]] = []

@@ -39,6 +39,7 @@ class Writer:
                 "linger.ms": 1,
                 "batch.num.messages": 100,
                 "message.timeout.ms": int(PATIENCE_SECONDS * 1000),
+                "reconnect.backoff.max.ms": 100,
                 "log_level": 0,
             }
         )
