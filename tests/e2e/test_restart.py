@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from headrace.protocol.messages.produce import (
     PartitionProduceData,
@@ -22,6 +23,7 @@ from tests.support_e2e import PATIENCE_SECONDS, ConfluentClient, Seen, Sent, cre
 from tests.support_node import NodeDied, RawClient, RunningNode, headrace
 
 PRODUCE_VERSION = 12
+FETCH_VERSION = 12
 
 
 class Writer:
@@ -184,6 +186,35 @@ def test_every_polite_signal_stops_the_node_cleanly(
     assert headrace_node.wait() == 0
     assert f"stopping on {number.name}" in headrace_node.output
     assert (headrace_node.data_dir / ".kafka_cleanshutdown").exists()
+
+
+def test_a_second_interrupt_ends_the_process_as_it_is(headrace_node: RunningNode) -> None:
+    with headrace_node.connect() as client:
+        # A client that does not take its replies keeps a clean stop waiting for a while.
+        topic = create_topic(headrace_node.bootstrap, "unread", max_message_bytes="20000000")
+        fill(headrace_node, topic)
+        for _ in range(50):
+            client.send(fetch(topic), FETCH_VERSION)
+        headrace_node.send(signal.SIGINT)
+        headrace_node.wait_for("stopping on SIGINT")
+        headrace_node.send(signal.SIGINT)
+        assert headrace_node.wait() == 1
+    assert "stopping at once on the second SIGINT" in headrace_node.output
+    assert not (headrace_node.data_dir / ".kafka_cleanshutdown").exists()
+
+
+def fill(node: RunningNode, topic: str) -> None:
+    ConfluentClient(node.bootstrap).produce(topic, [Sent(bytes(900_000)) for _ in range(20)])
+
+
+def fetch(topic: str) -> FetchRequest:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=20_000_000)
+    return FetchRequest(
+        max_wait_ms=100,
+        min_bytes=1,
+        max_bytes=20_000_000,
+        topics=[FetchTopic(topic=topic, partitions=[partition])],
+    )
 
 
 def test_a_second_process_on_the_same_directory_is_refused(headrace_node: RunningNode) -> None:

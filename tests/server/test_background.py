@@ -24,7 +24,7 @@ async def run_rounds(action_outcomes: list[Exception | None]) -> int:
         if outcome is not None:
             raise outcome
 
-    async with Background(pytest.fail) as background:
+    async with Background() as background:
         background.every("sweeping", lambda: 0.0, action)
         await done.wait()
     return runs
@@ -58,39 +58,12 @@ def test_rounds_need_not_wait_for_anything() -> None:
             if runs == 3:
                 done.set()
 
-        async with Background(pytest.fail) as background:
+        async with Background() as background:
             background.every("counting", lambda: 0.0, action)
             await done.wait()
         return runs
 
     assert asyncio.run(count()) == 3
-
-
-def test_a_vital_task_that_fails_stops_the_node(caplog: pytest.LogCaptureFixture) -> None:
-    async def fail() -> None:
-        raise RuntimeError("heart")
-
-    async def reason() -> str:
-        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        async with Background(told.set_result) as background:
-            background.vital("the heart", fail)
-            return await told
-
-    assert asyncio.run(reason()) == "the heart failed"
-    assert "the node stops" in caplog.text
-
-
-def test_a_vital_task_may_not_end_by_itself() -> None:
-    async def end() -> None:
-        return
-
-    async def reason() -> str:
-        told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        async with Background(told.set_result) as background:
-            background.vital("the heart", end)
-            return await told
-
-    assert asyncio.run(reason()) == "the heart ended by itself"
 
 
 def test_something_to_be_done_once_is_done_and_its_failure_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -101,7 +74,7 @@ def test_something_to_be_done_once_is_done_and_its_failure_logged(caplog: pytest
             tried.set()
             raise HeadraceError("nobody listens")
 
-        async with Background(pytest.fail) as background:
+        async with Background() as background:
             background.once("telling", fail)
             await tried.wait()
 
@@ -111,8 +84,35 @@ def test_something_to_be_done_once_is_done_and_its_failure_logged(caplog: pytest
 
 def test_intervals_beyond_any_timer_just_wait() -> None:
     async def scenario() -> None:
-        async with Background(pytest.fail) as background:
+        async with Background() as background:
             background.every("never", lambda: (2**63 - 1) / 1000, lambda: pytest.fail("it ran"))
             await asyncio.sleep(0)
 
     asyncio.run(scenario())
+
+
+def test_rounds_end_and_single_tasks_go_on_when_it_quiesces() -> None:
+    async def scenario() -> list[str]:
+        done: list[str] = []
+        began, told = asyncio.Event(), asyncio.Event()
+
+        async def long() -> None:
+            began.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                done.append("long ended")
+
+        async def short() -> None:
+            done.append("short done")
+            told.set()
+
+        async with Background() as background:
+            background.every("long", lambda: 0.0, long)
+            await began.wait()
+            await background.quiesce()
+            background.once("short", short)
+            await told.wait()
+        return done
+
+    assert asyncio.run(scenario()) == ["long ended", "short done"]

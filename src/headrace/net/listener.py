@@ -194,9 +194,9 @@ class Listener:
 
 def _bound_socket(host: str, port: int, settings: ConnectionSettings) -> socket.socket:
     if host:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # Of a name's addresses Java takes an IPv4 one, and so do many clients.
+        family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
         sock = socket.socket(family, kind, protocol)
     elif socket.has_dualstack_ipv6():
         sock, address = socket.socket(socket.AF_INET6, socket.SOCK_STREAM), ("::", port)

@@ -1,7 +1,7 @@
 """What a node does beside answering requests. A task that fails is logged, and never just gone.
 
-Rounds that fail are tried again at their next turn. A task without which the node is not what it promises to
-be is `vital`: its end, whatever the reason, stops the node."""
+Rounds that fail are tried again at their next turn. What the node can't do without tells so itself: the logs
+through the health of their directory."""
 
 import asyncio
 import logging
@@ -12,8 +12,6 @@ from typing import Any, Final
 from headrace.errors import HeadraceError
 from headrace.log.log_errors import LogDirectoryOffline
 
-FIRST_RETRY_SECONDS: Final = 1.0
-RETRY_SECONDS_MAX: Final = 60.0
 LONGEST_SLEEP_SECONDS: Final = 86_400.0
 
 logger: Final = logging.getLogger("headrace.server")
@@ -22,12 +20,11 @@ logger: Final = logging.getLogger("headrace.server")
 class Background:
     """The background tasks of a node; they end with the `async with` block."""
 
-    __slots__ = ("_group", "_on_fatal", "_tasks")
+    __slots__ = ("_group", "_tasks")
 
-    def __init__(self, on_fatal: Callable[[str], None]) -> None:
+    def __init__(self) -> None:
         self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._on_fatal = on_fatal
 
     async def __aenter__(self) -> "Background":
         await self._group.__aenter__()
@@ -36,9 +33,17 @@ class Background:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for task in self._tasks:
+        for task in tuple(self._tasks):
             task.cancel()
         await self._group.__aexit__(kind, error, trace)
+
+    async def quiesce(self) -> None:
+        """End what is under way; something to be done once may still come after this."""
+        tasks = set(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
 
     def every(
         self,
@@ -50,22 +55,14 @@ class Background:
         """Do something again and again, `seconds` after it was done last (asked for anew each time)."""
         self._start(name, self._rounds(name, seconds, action, first_seconds))
 
-    def keep(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Have a loop of its own run; begun again, after a while, if it fails."""
-        self._start(name, self._kept(name, run))
-
-    def vital(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Have something run that must not end before the node does."""
-        self._start(name, self._watched(name, run))
-
     def once(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Do something soon, and only log if it fails."""
-        task = self._group.create_task(self._round(name, run), name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start(name, self._round(name, run))
 
     def _start(self, name: str, coroutine: Coroutine[Any, Any, None]) -> None:
-        self._tasks.add(self._group.create_task(coroutine, name=name))
+        task = self._group.create_task(coroutine, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _rounds(
         self,
@@ -89,26 +86,6 @@ class Background:
             logger.debug("%s passed over an offline directory: %s", name, error)
         except Exception as error:  # noqa: BLE001 - whatever it was, the task goes on
             report(name, error, "it is tried again at its next turn")
-
-    async def _kept(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        pause = FIRST_RETRY_SECONDS
-        while True:
-            try:
-                await run()
-                logger.error("%s ended by itself; it begins again in %g s", name, pause)
-            except Exception as error:  # noqa: BLE001 - whatever it was, the task goes on
-                report(name, error, f"it begins again in {pause:g} s")
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, RETRY_SECONDS_MAX)
-
-    async def _watched(self, name: str, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        try:
-            await run()
-            reason = f"{name} ended by itself"
-        except Exception as error:  # noqa: BLE001 - whatever it was, the node has to stop
-            report(name, error, "the node stops")
-            reason = f"{name} failed"
-        self._on_fatal(reason)
 
 
 async def _pause(seconds: float) -> None:

@@ -120,8 +120,11 @@ class NodeProcess:
             if self._on_ready is not None:
                 self._on_ready(node)
             await self._stopping.wait()
-        finally:
-            await self._stop(stack)
+        except BaseException:
+            # A node that did not start has nothing to tell but why.
+            await stack.aclose()
+            raise
+        await self._stop(stack)
         return FAILED if self._failure is not None else STOPPED
 
     async def _start(self, stack: AsyncExitStack) -> Node:

@@ -120,12 +120,12 @@ class Node:
         """Start everything, or raise; what was started is stopped when the stack is left."""
         self._open_listeners(stack)
         await self._open_metadata(stack)
-        self._background = await stack.enter_async_context(Background(self.on_fatal))
+        self._background = await stack.enter_async_context(Background())
         await self._open_logs(stack)
         self._join_parts()
         await self._start_metrics(stack)
         await self._become_leader(stack)
-        self._start_tasks()
+        self._start_tasks(stack)
         self._serve(stack)
 
     # Starting, step by step
@@ -276,8 +276,10 @@ class Node:
         except (LogDirectoryOffline, TimeoutError) as error:
             logger.error("the broker could not be taken out of the cluster: %s", error or "it took too long")
 
-    def _start_tasks(self) -> None:
+    def _start_tasks(self, stack: AsyncExitStack) -> None:
         clock = self._ports.clock
+        # Nobody may work on logs any more when they are closed.
+        stack.push_async_callback(self._background.quiesce)
         for task in self.housekeeping.schedule():
             self._background.every(task.name, _seconds(task), _run_now(task, clock), task.delay_ms() / 1000)
         self._background.every("metadata snapshot", lambda: METADATA_TICK_SECONDS, self.metadata.tick)
