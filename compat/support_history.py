@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -82,6 +82,7 @@ class History:
         self._append_times: dict[int, int] = {}
         self._starts: dict[tuple[str, int], int] = {}
         self._committed: list[bytes] = []
+        self._committed_offset: int | None = None
         self._topic_configs: dict[str, str] = {}
         self._partitions_of_grown = 1
         self._rounds = 0
@@ -95,8 +96,8 @@ class History:
             created.result(PATIENCE_S)
         self._await_topics(TOPICS)
 
-    def write_round(self, *, with_transactions: bool) -> None:
-        """Add to every topic, and change what can be changed. Transactions need a coordinator."""
+    def write_round(self, *, has_coordinators: bool) -> None:
+        """Add to every topic, and change what can be changed. Transactions and groups need coordinators."""
         number = self._rounds
         self._rounds += 1
         for partition in range(3):
@@ -108,14 +109,15 @@ class History:
         # Much later by its timestamp: this ends the segment of the others, which can then be compacted.
         self._write("compacted", number, 1, first=50_000, keys=KEYS_COMPACTED)
         self._trim(number)
-        if with_transactions:
+        if has_coordinators:
             self._write_transactions(number)
+            self._commit_offset(number)
         self._sequenced.write()
         self._change_configs(number)
         self._change_topics(number)
         self._await_compaction()
 
-    def check(self) -> ClusterSeen:
+    def check(self, *, has_coordinators: bool) -> ClusterSeen:
         """Whether everything that was acknowledged is there, and nothing else; and what there is."""
         self._sequenced.check()
         seen = see(self._address)
@@ -133,6 +135,10 @@ class History:
         transactional = seen.topics["transactional"].partitions[0].committed
         assert [record.value for record in transactional] == self._committed
         self._check_metadata(seen)
+        if has_coordinators and self._committed_offset is not None:
+            place = TopicPartition("plain", 0)
+            committed = self._group(lambda group: group.committed([place], PATIENCE_S))
+            assert committed == self._committed_offset
         return seen
 
     def close(self) -> None:
@@ -194,6 +200,21 @@ class History:
             else:
                 assert producer.flush(PATIENCE_S) == 0
                 producer.abort_transaction(PATIENCE_S)
+
+    def _commit_offset(self, number: int) -> None:
+        self._committed_offset = number * 10 + 5
+        place = TopicPartition("plain", 0, self._committed_offset)
+        self._group(lambda group: group.commit(offsets=[place], asynchronous=False))
+
+    def _group(self, use: Callable[[Consumer], list[TopicPartition]]) -> int:
+        """The offset that a member of the group ends up with."""
+        consumer = Consumer({"bootstrap.servers": self._address, "group.id": "readers", "log_level": QUIET})
+        try:
+            (place,) = use(consumer)
+            assert place.error is None
+            return int(place.offset)
+        finally:
+            consumer.close()
 
     def _change_configs(self, number: int) -> None:
         set_one, delete_one = (AlterConfigOpType.SET, AlterConfigOpType.DELETE)

@@ -86,6 +86,11 @@ class Seat:
         """The directory of the metadata log."""
         return self.data_dir / "__cluster_metadata-0"
 
+    @property
+    def headrace_output(self) -> str:
+        """What Headrace has printed since it was started last."""
+        return self._headrace.output
+
     def format(self, software: Software, *arguments: str) -> None:
         """Prepare the empty directory; `arguments` are further ones of `storage format`."""
         given = ("format", "-t", CLUSTER_ID, "-c", str(self.properties_file), *arguments)

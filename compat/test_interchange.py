@@ -1,6 +1,7 @@
 """One data directory, Kafka and Headrace in turn: neither notices that the other was there."""
 
 import json
+import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -71,6 +72,8 @@ def take_seat(kafka_libs: Path, tmp_path: Path) -> Iterator[Callable[..., Seat]]
     yield take
     for seat in taken:
         seat.kill()
+        # Shown with a test that has failed.
+        logging.getLogger(__name__).warning("Headrace printed last:\n%s", seat.headrace_output)
 
 
 @pytest.mark.timeout(WHOLE_TIMEOUT_S)
@@ -100,15 +103,15 @@ def _take_turn(seat: Seat, history: History, before: ClusterSeen | None) -> Clus
         history.create_topics()
     else:
         _look(seat, history, before)
-    history.write_round(with_transactions=seat.running is KAFKA)
-    return history.check()
+    history.write_round(has_coordinators=seat.running is KAFKA)
+    return history.check(has_coordinators=seat.running is KAFKA)
 
 
 def _look(seat: Seat, history: History, before: ClusterSeen | None) -> None:
     """All that was there is there: by what was written, and by what the one before had shown."""
     expected = history.continued.finish()
     assert [record.value for record in see_records(seat.address, "continued")] == expected
-    now = history.check()
+    now = history.check(has_coordinators=seat.running is KAFKA)
     assert before is not None
     assert before.internal_topics.items() <= now.internal_topics.items()
     assert list(differences(_at_rest(before), _at_rest(now))) == []
