@@ -179,6 +179,9 @@ class ServerConnection:
     # Receiving
 
     def _on_readable(self) -> None:
+        if self._is_halted:
+            self._on_readable_halted()
+            return
         if self._waiting is not None:
             return
         network = self._network
@@ -213,6 +216,19 @@ class ServerConnection:
         load = network.load
         load.network_ns += received - started + perf_counter_ns() - handled
         load.handler_ns += handled - received
+
+    def _on_readable_halted(self) -> None:
+        """Pause only when something comes: most clients wait for their reply and would pay for nothing."""
+        if not self._is_writing and self._has_peer_closed():
+            self._on_peer_closed()
+        else:
+            self._pause_reading()
+
+    def _has_peer_closed(self) -> bool:
+        try:
+            return not self._socket.recv(1, socket.MSG_PEEK)
+        except OSError:
+            return False
 
     def _receive_behind(self, scratch: memoryview) -> int:
         """Receive behind what is there already of a small request."""
@@ -320,9 +336,7 @@ class ServerConnection:
             self._drop_large()
             return
         self._flush()
-        if self._is_halted:
-            self._pause_reading()
-        elif self._waiting is not None:
+        if self._waiting is not None and not self._is_halted:
             self._network.loop.call_soon(self._continue)
 
     def _on_peer_closed(self) -> None:
@@ -344,15 +358,14 @@ class ServerConnection:
             or len(self._slots) >= self._outstanding_max
             or self._outbox.unsent > self._unsent_bytes_max // 2
         ):
-            self._pause_reading()
             return
-        self._is_halted = False
+        was_halted, self._is_halted = self._is_halted, False
         loop = self._network.loop
         if not self._is_reading:
             self._is_reading = True
             loop.add_reader(self._socket, self._on_readable)
-            if self._waiting is not None:
-                loop.call_soon(self._continue)
+        if was_halted and self._waiting is not None:
+            loop.call_soon(self._continue)
 
     # Sending
 

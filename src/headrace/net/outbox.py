@@ -128,11 +128,15 @@ class Outbox:
     def _send_range(self, sock: socket.socket, outgoing: OutgoingRange, limit: int) -> int:
         if not outgoing.is_pinned:
             self._pin(outgoing)
+        wanted = min(outgoing.left, limit)
         sent = outgoing.send(sock, limit)
         self.unsent -= sent
         if outgoing.left == 0:
             self._queue.popleft()
             self.release((outgoing,))
+        elif sent < wanted:
+            # The socket is full: asking again would only be told so.
+            raise BlockingIOError
         return sent
 
     def _pin(self, outgoing: OutgoingRange) -> None:
