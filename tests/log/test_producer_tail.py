@@ -10,7 +10,7 @@ from headrace.log.settings import LogSettings
 from headrace.testing.memory_disk import MemoryDisk
 from tests.support_log import LEADER_EPOCH, NOW_MS, SMALL, fill, on_loop, open_log, producer_batch
 
-LARGE = LogSettings()
+LARGE = LogSettings(index_interval_bytes=100)
 
 
 def produce(log: PartitionLog, producer_id: int, sequence: int, epoch: int = 0) -> int:
