@@ -128,9 +128,8 @@ class NodeProcess:
         return FAILED if self._failure is not None else STOPPED
 
     async def _start(self, stack: AsyncExitStack) -> Node:
-        workers = await stack.enter_async_context(
-            ProcessWorkers(max(1, self._config.integer("log.cleaner.threads")))
-        )
+        at_once = max(map(self._config.integer, ("log.cleaner.threads", "num.recovery.threads.per.data.dir")))
+        workers = await stack.enter_async_context(ProcessWorkers(max(1, at_once)))
         ports = NodePorts(
             self._disk,
             SystemClock(),
