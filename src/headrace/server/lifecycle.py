@@ -180,7 +180,7 @@ class NodeProcess:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # A process that was told to outlive its terminal goes on when that is closed.
-            if signal.getsignal(number) is not signal.SIG_IGN:
+            if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
 
     def _on_signal(self, number: signal.Signals) -> None:
