@@ -1,0 +1,64 @@
+"""How many connections a node's configuration allows, in all and per listener."""
+
+from pathlib import Path
+
+import pytest
+
+from headrace.config.node import NodeConfig
+from headrace.config.server_properties import read_node_config
+from headrace.net.limits import UNLIMITED
+from headrace.server.listeners import listener_limits, node_limits
+from tests.support_node import node_properties
+
+TWO_BROKER_LISTENERS = {
+    "listeners": "CLIENTS://:9092,BROKERS://:9091,CONTROLLER://:9093",
+    "advertised.listeners": "CLIENTS://localhost:9092,BROKERS://localhost:9091",
+    "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+}
+
+
+def config_with(overrides: dict[str, str]) -> NodeConfig:
+    return read_node_config(node_properties(Path("/data"), overrides=overrides))
+
+
+def test_limits_of_the_node_are_those_of_its_configuration() -> None:
+    limits = node_limits(
+        config_with(
+            {
+                "max.connections": "100",
+                "max.connections.per.ip": "10",
+                "max.connections.per.ip.overrides": "10.0.0.1:50",
+                "max.connection.creation.rate": "20",
+            }
+        )
+    )
+    assert (limits.connections_max, limits.connections_per_ip_max, limits.creation_rate_max) == (100, 10, 20)
+    assert limits.connections_per_ip_overrides == {"10.0.0.1": 50}
+
+
+def test_a_listener_is_unlimited_unless_its_own_keys_say_otherwise() -> None:
+    config = config_with(
+        {
+            **TWO_BROKER_LISTENERS,
+            "max.connections": "100",
+            "listener.name.clients.max.connections": "30",
+            "listener.name.clients.max.connection.creation.rate": "5",
+        }
+    )
+    by_name = {endpoint.name: listener_limits(config, endpoint) for endpoint in config.listeners}
+    assert (by_name["CLIENTS"].connections_max, by_name["CLIENTS"].creation_rate_max) == (30, 5)
+    assert by_name["BROKERS"].connections_max == UNLIMITED
+
+
+@pytest.mark.parametrize(
+    ("overrides", "protected"),
+    [({}, {"CONTROLLER"}), (TWO_BROKER_LISTENERS, {"BROKERS", "CONTROLLER"})],
+    ids=["one listener for all", "one of their own"],
+)
+def test_brokers_and_controllers_get_through_whatever_clients_do(
+    overrides: dict[str, str], protected: set[str]
+) -> None:
+    config = config_with(overrides)
+    found = {each.name for each in config.listeners if listener_limits(config, each).is_protected}
+    assert found == protected
