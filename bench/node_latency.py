@@ -131,7 +131,7 @@ def during_compaction(broker: Broker, seconds: float) -> Compaction:
     with WireClient(broker.host, broker.port) as client:
         create_topic(client, topic)
         create_topic(client, COMPACTED, segment_bytes=str(32 * 1024 * 1024))
-        _fill(broker, seconds)
+        _fill(broker, 2 * seconds)
         frame = produce_frame(topic, bytes(100))
         idle = _latencies(client, frame, _times(int(seconds * MESSAGES_PER_SECOND)))
         _alter(client, COMPACTED, {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"})

@@ -3,10 +3,11 @@
 import itertools
 import time
 from contextlib import ExitStack
+from typing import NamedTuple
 
 from confluent_kafka import Producer
 
-from bench.node_brokers import Broker
+from bench.node_brokers import Broker, processor_seconds
 from bench.node_wire import (
     FetchLoop,
     WireClient,
@@ -28,6 +29,13 @@ class NotDelivered(Exception):
     """The client library could not hand over all of its messages."""
 
 
+class Produced(NamedTuple):
+    """How fast messages were stored, and what processor time the broker took for each."""
+
+    per_second: float
+    seconds_each: float
+
+
 def produce(
     broker: Broker, topic: str, messages: list[dict[str, bytes]], seconds: float
 ) -> tuple[int, float]:
@@ -39,7 +47,7 @@ def produce(
     count = 0
     started = time.perf_counter()
     while time.perf_counter() - started < seconds:
-        count += producer.produce_batch(topic, messages)
+        count += producer.produce_batch(topic, messages, partition=0)
         producer.poll(0)
         while len(producer) > queued_max:
             producer.poll(0.005)
@@ -52,14 +60,16 @@ def produce(
     return count, elapsed
 
 
-def produced_per_second(broker: Broker, size: int, seconds: float) -> float:
-    """Messages a second of `size` bytes each, to a topic of their own."""
+def produced(broker: Broker, size: int, seconds: float) -> Produced:
+    """Messages of `size` bytes each, as many as go, to a topic of their own."""
     topic = f"produce-{next(_numbers)}"
     with WireClient(broker.host, broker.port) as client:
         create_topic(client, topic)
+        before = processor_seconds(broker.pid)
         count, elapsed = produce(broker, topic, [{"value": bytes(size)}] * MESSAGES_PER_CALL, seconds)
+        used = processor_seconds(broker.pid) - before
         delete_topic(client, topic)
-    return count / elapsed
+    return Produced(count / elapsed, used / count)
 
 
 def requests_per_second(broker: Broker, producers: int, seconds: float) -> float:
