@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from headrace.api import k00_produce
 from headrace.api.k00_produce import API
+from headrace.api.produce_form import is_transactional
 from headrace.errors import ErrorCode
 from headrace.log.log_reads import Isolation
 from headrace.protocol.messages.produce import (
@@ -367,6 +369,25 @@ async def test_transactional_batches_need_an_id_and_a_coordinator() -> None:
     assert unverified.error_message is not None
     assert "COORDINATOR_NOT_AVAILABLE" in unverified.error_message
     assert stored(node) == b""
+
+
+@on_loop
+async def test_the_batches_of_a_transaction_are_looked_at_a_fixed_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = []
+
+    def counted(records: Any) -> bool:
+        looks.append(records)
+        return is_transactional(records)
+
+    monkeypatch.setattr(k00_produce, "is_transactional", counted)
+    node = await start_node()
+    node.assign()
+    data = batch(1, producer_id=7, epoch=0, sequence=0, transactional=True)
+    count = 50
+    await node.ask(API, request(*((index, data) for index in range(count)), transactional_id="orders"), 12)
+    assert len(looks) <= 3 * count
 
 
 @on_loop

@@ -66,13 +66,15 @@ def handle(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Append everything, and reply at once unless something has to be waited for."""
     version = context.version
-    all_plain = True
+    all_plain, has_transaction = True, False
     for topic in request.topic_data:
         for partition in topic.partition_data:
             records = cast("memoryview | None", partition.records)
             if not is_plain(records, version):
                 all_plain = False
-                if is_transactional(records):
+                if not has_transaction and is_transactional(records):
+                    # It looks at all batches: once is enough, and more would take a square of their number.
+                    has_transaction = True
                     check_transaction(request)
     appending = Appending(services, context, request, all_plain)
     response = appending.run()
