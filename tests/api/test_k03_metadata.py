@@ -1,12 +1,14 @@
 """Metadata: what clients of a listener are told about brokers, topics and partitions."""
 
 import asyncio
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
 
 from headrace.api.auto_topics import AutoTopics
+from headrace.api.context import RequestContext
 from headrace.api.k03_metadata import API
 from headrace.errors import ErrorCode
 from headrace.metadata.image import MetadataImage
@@ -15,6 +17,7 @@ from headrace.protocol.messages.create_topics import CreatableTopicResult, Creat
 from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from tests.support_admin import (
     CLUSTER_ID,
+    LISTENER,
     ask,
     broker_record,
     image_of,
@@ -239,3 +242,21 @@ class TestAutoCreation:
             assert auto_topics.in_flight == set()
 
         asyncio.run(scenario())
+
+
+def test_a_request_is_gone_through_a_fixed_number_of_times() -> None:
+    """Topics that are named in no way, with an id at the end, must not be compared with all the others."""
+    rounds = []
+
+    class Counted(list[MetadataRequestTopic]):
+        def __iter__(self) -> Iterator[MetadataRequestTopic]:
+            rounds.append(1)
+            return super().__iter__()
+
+    topics = Counted(MetadataRequestTopic(name=None) for _ in range(100))
+    topics.append(MetadataRequestTopic(name=None, topic_id=UUID(int=0xA)))
+    services, _ = services_of(two_topics(), NO_CREATION)
+    context = RequestContext(API.key, API.versions[1], None, LISTENER, "/127.0.0.1", cast(Any, None))
+    reply: Any = API.handle(services, context, MetadataRequest(topics=topics))
+    assert [topic.name for topic in reply.topics] == ["a"]
+    assert len(rounds) < 10

@@ -72,6 +72,7 @@ def _topics(
 
 
 def _check_form(request: MetadataRequest, version: int) -> None:
+    names_no_id = all(each.topic_id == ZERO_UUID for each in request.topics or ())
     for topic in request.topics or ():
         if version < _BY_ID_SINCE and topic.name is None:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic name can not be null for version {version}")
@@ -79,11 +80,7 @@ def _check_form(request: MetadataRequest, version: int) -> None:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported in requests for version {version}"
             )
-        if (
-            topic.name is None
-            and topic.topic_id == ZERO_UUID
-            and all(each.topic_id == ZERO_UUID for each in request.topics or ())
-        ):
+        if topic.name is None and names_no_id:
             # Kafka stumbles over a topic that is named in no way, and answers so.
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
