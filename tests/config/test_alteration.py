@@ -42,6 +42,13 @@ def test_a_list_that_is_not_set_starts_from_its_default() -> None:
     assert altered(TOPIC, {}, [Change("cleanup.policy", SUBTRACT, "delete")]) == {"cleanup.policy": ""}
 
 
+def test_an_entry_goes_as_often_as_it_is_subtracted_and_comes_once() -> None:
+    name = "leader.replication.throttled.replicas"
+    current = {name: "0:1,0:2,0:1,0:3,0:1"}
+    assert altered(TOPIC, current, [Change(name, SUBTRACT, "0:1,0:9,0:1,0:3")]) == {name: "0:2,0:1"}
+    assert altered(TOPIC, {name: "0:1"}, [Change(name, APPEND, "0:2,0:1,0:2,0:3")]) == {name: "0:1,0:2,0:3"}
+
+
 @pytest.mark.parametrize(
     ("resource", "name"),
     [

@@ -140,7 +140,7 @@ def _has_topic(services: Services, resource: DescribeConfigsResource) -> bool:
 def _loggers(services: Services, resource: DescribeConfigsResource) -> list[DescribeConfigsResourceResult]:
     _check_given(resource.resource_name, "Broker id must not be empty")
     _check_broker_id(services, resource.resource_name, "")
-    asked = resource.configuration_keys
+    asked = frozenset(resource.configuration_keys or ())
     return [
         DescribeConfigsResourceResult(name=name, value=level, config_source=Source.DYNAMIC_BROKER_LOGGER)
         for name, level in levels().items()

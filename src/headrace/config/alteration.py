@@ -4,6 +4,7 @@ A controller applies operations with `altered`, key by key. A broker that is ask
 applies them with `altered_on_broker`, whose rules for lists and whose words differ a little.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -110,12 +111,23 @@ def _altered_list(
         raise InvalidConfig(reason, key=name)
     text = render(key.default) if current is None else current
     entries = [entry for entry in (text or "").split(",") if entry]
-    for entry in split_like_java(value):
-        if operation is Operation.SUBTRACT and entry in entries:
-            entries.remove(entry)
-        elif operation is Operation.APPEND and entry not in entries:
-            entries.append(entry)
-    return ",".join(entries)
+    given = split_like_java(value)
+    if operation is Operation.SUBTRACT:
+        return ",".join(_subtracted(entries, given))
+    known = set(entries)
+    return ",".join(entries + [entry for entry in dict.fromkeys(given) if entry not in known])
+
+
+def _subtracted(entries: list[str], given: list[str]) -> list[str]:
+    """The entries without those given; one that is there twice has to be given twice to be gone."""
+    times = Counter(given)
+    left = []
+    for entry in entries:
+        if times[entry]:
+            times[entry] -= 1
+        else:
+            left.append(entry)
+    return left
 
 
 def _list_key(resource: ResourceType, name: str) -> ConfigKey | None:
@@ -136,11 +148,9 @@ def _altered_broker_list(operation: Operation, name: str, value: str, current: s
     entries = split_like_java(text) if text or operation is Operation.SUBTRACT else []
     given = split_like_java(value)
     if operation is Operation.APPEND:
-        return ",".join(entries + [entry for entry in given if entry not in entries])
-    for entry in given:
-        if entry in entries:
-            entries.remove(entry)
-    return ",".join(entries)
+        known = set(entries)
+        return ",".join(entries + [entry for entry in given if entry not in known])
+    return ",".join(_subtracted(entries, given))
 
 
 def split_like_java(text: str) -> list[str]:

@@ -226,4 +226,5 @@ def _visible(keys: Mapping[str, ConfigKey], texts: Mapping[str, str]) -> list[st
 
 
 def _asked(known: Iterable[str], names: Collection[str] | None) -> list[str]:
-    return [name for name in known if not names or name in names]
+    wanted = frozenset(names or ())
+    return [name for name in known if not wanted or name in wanted]
