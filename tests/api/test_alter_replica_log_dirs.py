@@ -127,6 +127,24 @@ async def test_naming_the_present_directory_calls_a_move_off(monkeypatch: pytest
     assert [name.endswith("-delete") for name in node.disk.list_directory(SECOND_DIRECTORY)] == [True]
 
 
+@on_loop
+async def test_a_move_that_takes_the_place_of_another_is_known_until_it_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(moves, "SLICE_BYTES", 1_000)
+    node = await filled()
+    await ask(node, {0: SECOND_DIRECTORY})
+    await asyncio.sleep(0)
+    await ask(node, {0: FIRST_DIRECTORY})
+    await ask(node, {0: SECOND_DIRECTORY})
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert home(node) == FIRST_DIRECTORY
+    assert len(node.replicas.moves) == 1
+    await node.replicas.moves.stop()
+    assert home(node) == FIRST_DIRECTORY
+
+
 @pytest.mark.parametrize("cleanly", [True, False])
 @on_loop
 async def test_a_move_goes_on_after_a_restart(cleanly: bool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,12 @@ class Moves:
         what = f"moving {partition.name} to another log directory"
         task = self.background.start(self._run(partition), what)
         self._tasks[partition] = task
-        task.add_done_callback(lambda _: self._tasks.pop(partition, None))
+        task.add_done_callback(lambda ended: self._on_ended(partition, ended))
+
+    def _on_ended(self, partition: Partition, ended: asyncio.Task[None]) -> None:
+        """A move that was called off ends a little later, when another may have taken its place."""
+        if self._tasks.get(partition) is ended:
+            del self._tasks[partition]
 
     async def _run(self, partition: Partition) -> None:
         cleaner = self._replicas.cleaner
