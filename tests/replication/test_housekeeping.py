@@ -178,6 +178,7 @@ async def test_many_logs_leave_room_for_requests_in_between() -> None:
     node = await start_node()
     for index in range(100):
         node.assign(partition=index)
+        await asyncio.sleep(0)
     turns = 0
 
     async def count_turns() -> None:

@@ -27,6 +27,8 @@ from headrace.replication.replica_events import ReplicaEvents
 from headrace.types import TopicId, TopicPartition
 
 LOGGER: Final = getLogger(__name__)
+#: Logs that are made in one turn of the loop. One request may ask for ten thousand.
+LOGS_MADE_PER_TURN: Final = 64
 
 
 class Replicas:
@@ -34,6 +36,8 @@ class Replicas:
 
     __slots__ = (
         "_events",
+        "_later",
+        "_made_in_turn",
         "background",
         "cleaner",
         "cluster",
@@ -66,6 +70,8 @@ class Replicas:
         self.cleaner: CleanerManager | None = None
         self.background = Background()
         self._events = events
+        self._later: dict[TopicId, dict[int, PartitionAssignment]] = {}
+        self._made_in_turn = 0
         settings = DirectorySettings(
             self._log_settings_of,
             producer_settings or ProducerStateSettings(),
@@ -88,13 +94,14 @@ class Replicas:
         self.moves.finish_abandoned(own.values(), now_ms)
         self.directories.require_one_home()
         for number, assignment in enumerate(own.values()):
-            self.assign(assignment, now_ms)
+            self._assign(assignment, now_ms)
             if number % 64 == 63:
                 await asyncio.sleep(0)
         self._require_a_directory()
 
     async def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Stop cleanly; a directory that fails at it does not keep the others from it."""
+        self._later.clear()
         await self.moves.stop()
         await self.background.wait()
         for partition in self.partitions():
@@ -135,11 +142,42 @@ class Replicas:
     # Following the metadata
 
     def assign(self, assignment: PartitionAssignment, now_ms: int) -> None:
-        """Host a partition, or take over what has changed about it."""
-        name, index = assignment.partition
+        """Host a partition, or take over what has changed about it.
+
+        Of many new ones only some are made in one turn of the loop, the others in the turns that follow;
+        until then they are among those that this node does not lead yet."""
+        index = assignment.partition.partition
         if self.node_id not in assignment.replicas:
             self.drop(assignment.partition, assignment.topic_id, now_ms)
             return
+        topic = self.topics_by_id.get(assignment.topic_id)
+        if topic is not None and index in topic.partitions:
+            self._assign(assignment, now_ms)
+            return
+        if self._made_in_turn == 0:
+            asyncio.get_running_loop().call_soon(self._begin_turn, now_ms)
+        if self._made_in_turn < LOGS_MADE_PER_TURN and not self._later:
+            self._made_in_turn += 1
+            self._assign(assignment, now_ms)
+        else:
+            self._later.setdefault(assignment.topic_id, {})[index] = assignment
+
+    def _begin_turn(self, now_ms: int) -> None:
+        """Make some of the logs that had to wait."""
+        self._made_in_turn = 0
+        if self._later:
+            asyncio.get_running_loop().call_soon(self._begin_turn, now_ms)
+        while self._later and self._made_in_turn < LOGS_MADE_PER_TURN:
+            topic_id, waiting = next(iter(self._later.items()))
+            index = next(iter(waiting))
+            assignment = waiting.pop(index)
+            if not waiting:
+                del self._later[topic_id]
+            self._made_in_turn += 1
+            self._assign(assignment, now_ms)
+
+    def _assign(self, assignment: PartitionAssignment, now_ms: int) -> None:
+        name, index = assignment.partition
         topic = self._topic(name, assignment.topic_id, now_ms)
         partition = topic.partitions.get(index)
         if partition is None:
@@ -185,6 +223,11 @@ class Replicas:
 
     def drop(self, partition: TopicPartition, topic_id: TopicId, now_ms: int) -> None:
         """Stop hosting a partition; its directory is renamed at once and removed later."""
+        waiting = self._later.get(topic_id)
+        if waiting is not None:
+            waiting.pop(partition.partition, None)
+            if not waiting:
+                del self._later[topic_id]
         topic = self.topics_by_id.get(topic_id)
         hosted = None if topic is None else topic.partitions.pop(partition.partition, None)
         if topic is None or hosted is None:
@@ -211,6 +254,7 @@ class Replicas:
 
     def delete_topic(self, topic_id: TopicId, now_ms: int) -> None:
         """Stop hosting every partition of a topic."""
+        self._later.pop(topic_id, None)
         topic = self.topics_by_id.get(topic_id)
         for partition in [] if topic is None else list(topic.partitions.values()):
             self.drop(partition.name, topic_id, now_ms)
