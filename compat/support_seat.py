@@ -107,8 +107,15 @@ class Seat:
         if software is Software.KAFKA:
             self._kafka.start()
         else:
-            self._headrace.start()
+            self._start_headrace()
         self.running = software
+
+    def _start_headrace(self) -> None:
+        try:
+            self._headrace.start()
+        except BaseException:
+            self._headrace.kill()
+            raise
 
     def stop(self) -> None:
         """End what runs in an orderly way."""

@@ -10,7 +10,8 @@ from uuid import uuid4
 
 import pytest
 
-from compat.support_contents import ClusterSeen, RecordSeen, differences, read_all
+from compat.kafka_peer import KafkaFailed
+from compat.support_contents import ClusterSeen, RecordSeen, differences, read_all, see
 from compat.support_history import QUICK_UPKEEP, History, see_records
 from compat.support_seat import Seat, Software
 from compat.support_security import Guards, guarded_properties, settings_in
@@ -18,6 +19,7 @@ from compat.support_tools import KafkaTools
 from tests.support_answers import free_ports
 from tests.support_cli import CLEAN, KILLED, unpack_fixture
 from tests.support_e2e import create_topic
+from tests.support_node import NodeDied
 
 KAFKA, HEADRACE = Software.KAFKA, Software.HEADRACE
 STOP, KILL = "stop", "kill"
@@ -121,6 +123,22 @@ def _at_rest(seen: ClusterSeen) -> ClusterSeen:
     """Without what may change: coordinators create their topics when a client first asks for one."""
     kept = {name: topic for name, topic in seen.topics.items() if name not in RESTLESS}
     return replace(seen, topics=kept, internal_topics={})
+
+
+@pytest.mark.parametrize(("first", "second"), [(HEADRACE, KAFKA), (KAFKA, HEADRACE)])
+def test_a_directory_in_use_is_refused_to_the_other(
+    first: Software, second: Software, take_seat: Callable[..., Seat]
+) -> None:
+    seat = take_seat()
+    seat.format(first)
+    seat.start(first)
+    before = see(seat.address)
+    other = take_seat(data_dir=seat.data_dir)
+    with pytest.raises((KafkaFailed, NodeDied)):
+        other.start(second)
+    if second is HEADRACE:
+        assert ".lock" in other.headrace_output
+    assert see(seat.address) == before
 
 
 @pytest.mark.timeout(WHOLE_TIMEOUT_S)
