@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from crc32c import crc32c
+
 from headrace.errors import HeadraceError
 from headrace.protocol.apis import APIS
 from headrace.protocol.codec import decode_prefix
@@ -20,16 +22,21 @@ from headrace.protocol.message import Message
 from headrace.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from headrace.records.builder import NewRecord, build_batch
 from headrace.records.compression import Compression
+from tests.support_e2e import create_topic
 from tests.support_node import PATIENCE_SECONDS, RawClient, RunningNode
 from tests.support_protocol import MessageMaker
 
+#: The first one lasts, so that there is always something to produce to; the others come and go.
 TOPICS: Final = ("fuzz-0", "fuzz-1", "fuzz-2")
+PASSING: Final = TOPICS[1:]
 PARTITIONS_MAX: Final = 4
-FRAMES_PER_VERSION: Final = 12
+FRAMES_PER_VERSION: Final = 16
 CONNECTIONS: Final = 24
 BURST_MAX: Final = 16
 #: How long a reply may take before the client hangs up on it: some requests ask to wait for weeks.
 HANG_UP_SECONDS: Final = 0.1
+POISONED_BATCHES: Final = 200
+CHECKSUM_AT, CHECKED_FROM = 17, 21
 LAST_OF_BURST: Final = 0x5E47
 DELETE_TOPICS, DELETE_RECORDS, CREATE_TOPICS, CREATE_PARTITIONS = 20, 21, 19, 37
 ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, UPDATE_FEATURES, UNREGISTER_BROKER = 33, 44, 57, 64
@@ -50,6 +57,7 @@ class Values:
 
     def __init__(self, rng: random.Random) -> None:
         batches = [_batch(rng, compression, producer) for compression in Compression for producer in (-1, 7)]
+        batches += [_poisoned(rng, rng.choice(batches)) for _ in range(POISONED_BATCHES)]
         names = [*TOPICS, *TOPICS, "fuzz-none", "", "__consumer_offsets"]
         self._by_field: dict[str, Sequence[Any]] = {
             "name": names,
@@ -58,10 +66,10 @@ class Values:
             "resource_name": names,
             "resource_type": (2, 2, 2, 4, 8, 16, 32, 0, 99),
             "records": batches,
-            "acks": (0, 1, -1, 2),
-            "index": (0, 1, -1, 99),
-            "partition": (0, 1, -1, 99),
-            "partition_index": (0, 1, -1, 99),
+            "acks": (0, 1, 1, -1, -1, -1, 2),
+            "index": (0, 1, 2, 3, -1, 99),
+            "partition": (0, 1, 2, -1, 99),
+            "partition_index": (0, 1, 2, -1, 99),
             "num_partitions": (1, 2, -1, 0, 2**31 - 1),
             "replication_factor": (1, -1, 3, 0),
             "max_wait_ms": (0, 0, 0, 0, 0, 0, 1, 5, 10, 2**31 - 1),
@@ -74,7 +82,7 @@ class Values:
             "current_leader_epoch": (-1, 0, 1),
             "broker_id": (-1, 0, 2, 2**31 - 1),
             "config_operation": (0, 1, 2, 3, 9),
-            "transactional_id": (None, "t"),
+            "transactional_id": (None, None, None, "t"),
             "cluster_id": (None, "other"),
         }
 
@@ -101,6 +109,15 @@ def _batch(rng: random.Random, compression: Compression, producer_id: int) -> by
         producer_epoch=-1 if producer_id < 0 else 0,
         base_sequence=-1 if producer_id < 0 else 0,
     )
+
+
+def _poisoned(rng: random.Random, batch: bytes) -> bytes:
+    """A batch that is wrong somewhere, under a checksum that is right."""
+    bent = bytearray(batch)
+    for _ in range(rng.randint(1, 3)):
+        bent[rng.randrange(CHECKED_FROM, len(bent))] = rng.getrandbits(8)
+    struct.pack_into(">I", bent, CHECKSUM_AT, crc32c(bytes(bent[CHECKED_FROM:])))
+    return bytes(bent)
 
 
 def offered(node: RunningNode) -> Iterator[tuple[type[Message], int]]:
@@ -195,8 +212,8 @@ def is_harmless(frame: bytes) -> bool:
 
 
 def _deletes_own(request: Any) -> bool:
-    return all(name in TOPICS for name in request.topic_names) and all(
-        topic.name in TOPICS or topic.name is None for topic in request.topics
+    return all(name in PASSING for name in request.topic_names) and all(
+        topic.name in PASSING or topic.name is None for topic in request.topics
     )
 
 
@@ -215,13 +232,13 @@ def _is_own_and_small(topic: Any) -> bool:
 
 def _alters_own(request: Any) -> bool:
     return request.validate_only or all(
-        each.resource_type == TOPIC_RESOURCE and each.resource_name in TOPICS for each in request.resources
+        each.resource_type == TOPIC_RESOURCE and each.resource_name in PASSING for each in request.resources
     )
 
 
 _HARMLESS: Final[dict[int, Callable[[Any], bool]]] = {
     DELETE_TOPICS: _deletes_own,
-    DELETE_RECORDS: lambda request: all(topic.name in TOPICS for topic in request.topics),
+    DELETE_RECORDS: lambda request: all(topic.name in PASSING for topic in request.topics),
     CREATE_TOPICS: _creates_own_few,
     CREATE_PARTITIONS: _creates_own_few,
     ALTER_CONFIGS: _alters_own,
@@ -309,6 +326,7 @@ class Assault:
 
     def __init__(self, node: RunningNode, seed: int) -> None:
         self._node = node
+        create_topic(node.bootstrap, TOPICS[0], PARTITIONS_MAX)
         self.corpus = Corpus(node, seed)
         self.handled = 0
         self.last_of_burst = encode_request(ApiVersionsRequest(), 0, LAST_OF_BURST, None)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from headrace.protocol.frame import encode_request
@@ -23,7 +23,7 @@ from headrace.protocol.messages.produce import (
 )
 from headrace.records.builder import NewRecord, build_batch
 from tests.support_e2e import PATIENCE_SECONDS, create_topic
-from tests.support_hostile import Lingerers, assault
+from tests.support_hostile import TOPICS, Lingerers, assault
 from tests.support_node import RawClient, RunningNode, latest_version
 
 SEED = 20_260_115
@@ -135,7 +135,41 @@ def test_a_hundred_thousand_hostile_requests_harm_nobody(start_node: Callable[..
     sys.stdout.write(f"{workload.rounds} rounds of the checked workload\n")
     assert kb_at_last - kb_at_first <= GROWTH_KB_MAX
     assert [line for line in node.lines if not LINE.match(line)] == []
+    taken = consume_all(node)
+    sys.stdout.write(f"{taken} records of the attackers' were taken\n")
+    assert taken > 0
     assert node.stop() == 0, node.output[-2000:]
+
+
+def consume_all(node: RunningNode) -> int:
+    """Read everything that the attackers got stored, since nothing may be there that a consumer chokes on."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "group.id": "not-used",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "check.crcs": True,
+        }
+    )
+    topics = consumer.list_topics(timeout=PATIENCE_SECONDS).topics
+    places = [
+        TopicPartition(name, partition, 0)
+        for name in TOPICS
+        if name in topics
+        for partition in topics[name].partitions
+    ]
+    consumer.assign(places)
+    count = ends = 0
+    while ends < len(places):
+        message = consumer.poll(PATIENCE_SECONDS)
+        assert message is not None
+        error = message.error()
+        assert error is None or error.code() == KafkaError._PARTITION_EOF, error
+        ends += error is not None
+        count += error is None
+    consumer.close()
+    return count
 
 
 #: Every line is of its own, and none tells of a failure of the node's.
