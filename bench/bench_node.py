@@ -17,8 +17,8 @@ from bench.node_starts import first_start, processor_share, seconds_to_write
 
 SECONDS_VARIABLE = "HEADRACE_BENCH_SECONDS"
 SECONDS = 2.5
-ROUNDS = 5
-LATENCY_ROUNDS = 3
+ROUNDS = 4
+LATENCY_ROUNDS = 2
 STARTS = 3
 STARTS_AFTER_KILL = 2
 PRODUCERS = 8
