@@ -146,6 +146,17 @@ async def test_silent_producers_are_forgotten() -> None:
 
 
 @on_loop
+async def test_how_long_silent_producers_are_remembered_changes_without_a_restart() -> None:
+    node = await start_node()
+    node.assign()
+    node.append(1, producer_id=7, epoch=0, sequence=0)
+    await keeper(node, {"producer.id.expiration.ms": "5000"}).expire_producers(NOW_MS + 4_999)
+    assert list(node.partition().leader_log.producers.entries) == [7]
+    await keeper(node, {"producer.id.expiration.ms": "4000"}).expire_producers(NOW_MS + 4_999)
+    assert not node.partition().leader_log.producers.entries
+
+
+@on_loop
 async def test_deleted_files_go_after_their_delay() -> None:
     node = await rolled(1, {"retention.ms": "1000"})
     keeping = keeper(node)

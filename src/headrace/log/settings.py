@@ -40,9 +40,10 @@ class LogSettings:
     segment_ms: int = 604_800_000
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class ProducerStateSettings:
-    """Broker-wide limits of what is remembered about producers."""
+    """Broker-wide limits of what is remembered about producers. All logs of a node share one object, so that
+    a change of it at run time holds for all."""
 
     producer_id_expiration_ms: int = 86_400_000
     producer_id_expiration_check_interval_ms: int = 600_000

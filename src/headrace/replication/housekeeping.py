@@ -17,7 +17,7 @@ from headrace.log.log_errors import LogDirectoryOffline
 from headrace.log.partition_log import PartitionLog
 from headrace.ports import Clock, Disk, Pace, Workers
 from headrace.replication.log_directories import LogDirectories
-from headrace.replication.log_settings import cleaner_settings
+from headrace.replication.log_settings import cleaner_settings, producer_state_settings
 from headrace.replication.moves import UNLIMITED
 from headrace.replication.replicas import Replicas
 
@@ -108,7 +108,11 @@ class Housekeeping:
         return lambda: self._config().integer(key)
 
     def reconfigure(self) -> None:
-        """Take over changed bounds of compaction and of moves between directories."""
+        """Take over changed bounds of compaction, of moves between directories, and of what is remembered
+        about producers."""
+        producers, changed = self._replicas.producer_settings, producer_state_settings(self._config())
+        producers.producer_id_expiration_ms = changed.producer_id_expiration_ms
+        producers.transaction_verification_enabled = changed.transaction_verification_enabled
         # This key can only be set at run time, so it has no value of its own in a node's configuration.
         rate = self._config().texts.get("replica.alter.log.dirs.io.max.bytes.per.second")
         self._replicas.moves.bytes_per_second = UNLIMITED if rate is None else int(rate)
@@ -162,7 +166,7 @@ class Housekeeping:
     async def expire_producers(self, now_ms: int) -> None:
         """Forget producers that have been silent for long."""
         async for log in self._logs():
-            log.producers.remove_expired(now_ms)
+            log.expire_producers(now_ms)
 
     async def compact(self, now_ms: int) -> None:
         """Compact as long as there is something worth it; as many logs at once as there are threads."""

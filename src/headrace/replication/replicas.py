@@ -45,6 +45,7 @@ class Replicas:
         "logs",
         "moves",
         "node_id",
+        "producer_settings",
         "topics",
         "topics_by_id",
     )
@@ -69,12 +70,13 @@ class Replicas:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.cleaner: CleanerManager | None = None
         self.background = Background()
+        self.producer_settings = producer_settings or ProducerStateSettings()
         self._events = events
         self._later: dict[TopicId, dict[int, PartitionAssignment]] = {}
         self._made_in_turn = 0
         settings = DirectorySettings(
             self._log_settings_of,
-            producer_settings or ProducerStateSettings(),
+            self.producer_settings,
             recoveries_at_once,
             max_transaction_timeout_ms,
         )
