@@ -2,7 +2,12 @@
 
 import pytest
 
-from headrace.config.dynamic import effective_node, usable, validate_broker_change
+from headrace.config.dynamic import (
+    effective_node,
+    unsupported_at_run_time,
+    usable,
+    validate_broker_change,
+)
 from headrace.errors import ErrorCode, KafkaError
 from tests.support_config import node
 
@@ -43,6 +48,42 @@ def test_a_stored_text_that_cannot_be_used_is_passed_over() -> None:
         "max.connections": "1"
     }
     assert effective_node(node(), stored, stored)["max.connections"] == 2**31 - 1
+
+
+TLS_LISTENER = {
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093,SSL://:9094",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SSL:SSL",
+}
+
+
+@pytest.mark.parametrize(
+    ("proposed", "words"),
+    [
+        (TLS_LISTENER, "listeners: SSL://:9094 speaks SSL: Headrace has no TLS"),
+        (
+            {"listener.name.plaintext.ssl.keystore.location": "/k"},
+            "ssl.keystore.location: Headrace has no TLS",
+        ),
+        ({"listener.name.plaintext.sasl.enabled.mechanisms": "PLAIN"}, "Headrace has no SASL"),
+    ],
+)
+def test_security_that_is_not_there_is_refused_at_run_time_too(proposed: dict[str, str], words: str) -> None:
+    """A listener that was meant to be closed must not be opened to everybody."""
+    assert words in refusal(proposed)
+
+
+def test_stored_security_that_is_not_there_is_passed_over_and_told() -> None:
+    stored = TLS_LISTENER | {"max.connections": "7"}
+    config = effective_node(node(), {}, stored)
+    assert config.texts.get("listeners") == node().texts.get("listeners")
+    assert config["max.connections"] == 7
+    assert [key.name for key in unsupported_at_run_time(node(), {}, stored)] == ["listeners"]
+
+
+def test_stored_listeners_that_make_no_sense_do_not_stop_a_node() -> None:
+    assert (
+        effective_node(node(), {}, {"listeners": "nonsense", "max.connections": "7"})["max.connections"] == 7
+    )
 
 
 def test_an_assignment_interval_is_kept_within_its_bounds() -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from headrace.api.services import Services
 from headrace.config.alteration import ResourceType
 from headrace.config.describe import BrokerLayers
-from headrace.config.dynamic import effective_node
+from headrace.config.dynamic import effective_node, unsupported_at_run_time
 from headrace.config.node import NodeConfig
 from headrace.metadata.delta import MetadataDelta
 
@@ -39,6 +39,8 @@ def concerns_node(services: Services, delta: MetadataDelta) -> bool:
 def refresh_config(services: Services) -> None:
     """Put what is set at run time into effect, and tell those who have to act on it."""
     static = static_config(services)
+    for key in unsupported_at_run_time(static, *run_time_texts(services)):
+        logger.error("the run-time configuration %s is passed over: %s", key.name, key.reason)
     old, new = services.config, effective_node(static, *run_time_texts(services))
     if new.texts == old.texts:
         return

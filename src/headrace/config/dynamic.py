@@ -14,6 +14,7 @@ from headrace.config.node_checks import Requirement, check_node
 from headrace.config.providers import PROVIDERS_KEY
 from headrace.config.refusals import InvalidConfig, invalid_request, invalid_value
 from headrace.config.synonyms import broker_synonyms, listener_base_name
+from headrace.config.unsupported import UnsupportedKey, unsupported_keys
 
 _SECURITY_KEYS: Final = frozenset(
     {
@@ -56,16 +57,45 @@ _ASSIGNMENT_INTERVALS: Final = tuple(
 def effective_node(static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
     """The node's configuration with what was set at run time for the cluster and for this broker.
 
-    Stored texts that cannot be used (see `usable`) are passed over, so that a bad record can't stop a node.
+    Stored texts that cannot be used (see `usable`) are passed over, so that a bad record can't stop a node;
+    so are those of features that Headrace does not have (see `unsupported_at_run_time`).
     """
-    texts = dict(static.texts)
-    _override(texts, usable(cluster, per_broker=False))
-    _override(texts, usable(broker, per_broker=True))
+    texts = _with_run_time_texts(static, cluster, broker)
+    for name in {key.name for key in _unsupported_besides(static, NodeConfig(texts))}:
+        texts.pop(name, None)
+        if name in static.texts:
+            texts[name] = static.texts[name]
     for name, least_key, most_key in _ASSIGNMENT_INTERVALS:
         if name in texts:
             least, most = static.integer(least_key), static.integer(most_key)
             texts[name] = str(min(max(int(texts[name]), least), most))
     return NodeConfig(texts)
+
+
+def unsupported_at_run_time(
+    static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]
+) -> list[UnsupportedKey]:
+    """What is set at run time and passed over, since the node would be more open with it than was meant."""
+    return _unsupported_besides(static, NodeConfig(_with_run_time_texts(static, cluster, broker)))
+
+
+def _with_run_time_texts(
+    static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]
+) -> dict[str, str]:
+    texts = dict(static.texts)
+    _override(texts, usable(cluster, per_broker=False))
+    _override(texts, usable(broker, per_broker=True))
+    return texts
+
+
+def _unsupported_besides(static: NodeConfig, node: NodeConfig) -> list[UnsupportedKey]:
+    """Keys without which the node could run; those of server.properties are not this module's business."""
+    try:
+        found = unsupported_keys(node)
+    except InvalidConfig:
+        # Listeners that make no sense are not opened, so there is nothing to keep closed.
+        return []
+    return [key for key in found if node.texts.get(key.name) != static.texts.get(key.name)]
 
 
 def usable(texts: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
@@ -103,6 +133,8 @@ def validate_broker_change(
         _override(texts, resolved if per_broker else usable(broker, per_broker=True))
         new = NodeConfig(texts)
         check_node(new)
+        if unsupported := _unsupported_besides(static, new):
+            raise InvalidConfig(str(unsupported[0]), key=unsupported[0].name)
     except Requirement as problem:
         raise invalid_request(f"requirement failed: {problem.message}") from None
     except InvalidConfig as problem:
