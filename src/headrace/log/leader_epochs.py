@@ -1,7 +1,8 @@
 """Which leader epoch began at which offset: the `leader-epoch-checkpoint` file of a partition.
 
-New epochs are durable before `assign` returns. Truncations only mark the cache dirty, since a stale file does
-no harm: loading truncates again. The owner calls `flush` when it suits."""
+New epochs are durable before `assign` returns. Truncations only mark the cache dirty. A file that is stale at
+its start does no harm: loading truncates again, and the owner calls `flush` when it suits. One that is stale
+at its end must be flushed before the next append, which recovery would take for an older leader's."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -91,7 +92,7 @@ class LeaderEpochs:
     def assign_all(self, entries: Iterable[EpochEntry]) -> None:
         """Note several at once; durable on return."""
         changes = [self._assign(entry) for entry in entries]
-        if changes:
+        if any(changes):
             self.write()
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:

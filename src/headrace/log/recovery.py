@@ -215,7 +215,8 @@ class _Recovery:
             )
 
     def _remove(self, segments: list[Segment]) -> None:
-        for segment in segments:
+        # The last one goes first: a crash in between must not leave a gap that compaction might have made.
+        for segment in reversed(segments):
             segment.delete()
             self._segments.remove(segment.base_offset)
             self._producers.remove_snapshot(segment.base_offset)

@@ -18,6 +18,7 @@ def truncate_to(log: "PartitionLog", offset: int, now_ms: int) -> bool:
         if offset >= log.log_end_offset:
             # A former leader may have begun an epoch here without a record in it.
             log.epochs.truncate_from_end(log.log_end_offset)
+            log.epochs.flush()
             return False
         if offset < log.segments.first.base_offset:
             truncate_fully(log, offset, now_ms)
@@ -35,7 +36,9 @@ def _truncate_within(log: "PartitionLog", offset: int, now_ms: int) -> None:
     active.truncate_to(offset, now_ms)
     log.verifier.on_truncated(active.base_offset, active.size)
     log.set_end(offset)
-    log.epochs.truncate_from_end(offset)
+    if log.epochs.truncate_from_end(offset):
+        # What is appended from here on may be of an older epoch, and recovery goes by the file.
+        log.epochs.flush()
     log.log_start_offset = min(offset, log.log_start_offset)
     _rebuild(log, now_ms)
 
