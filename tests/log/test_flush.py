@@ -41,6 +41,8 @@ class FakeLog:
     def __init__(self) -> None:
         self.log_end_offset = 0
         self.recovery_point = 0
+        self.directory = "/logs/topic-0"
+        self.is_closed = False
         self.syncs: list[int] = []
 
     def unsynced(self, end_offset: int) -> Callable[[], None]:

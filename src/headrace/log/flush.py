@@ -21,6 +21,13 @@ class Flushable(Protocol):
     @property
     def recovery_point(self) -> int: ...
 
+    @property
+    def directory(self) -> str: ...
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody wants its bytes to be durable any more."""
+
     def unsynced(self, end_offset: int) -> Callable[[], None]:
         """A call that syncs every file with bytes between the recovery point and `end_offset`."""
 
@@ -45,7 +52,8 @@ class Flusher:
     async def flush_to(self, offset: int, now_ms: int) -> None:
         """Return once everything below `offset` is durable (or has been truncated away meanwhile)."""
         self._health.check()
-        while self._log.recovery_point < min(offset, self._log.log_end_offset):
+        log = self._log
+        while not log.is_closed and log.recovery_point < min(offset, log.log_end_offset):
             self._wanted = max(self._wanted, offset)
             joined = self._running
             if joined is None:
@@ -65,6 +73,7 @@ class Flusher:
 
     async def _sync(self) -> None:
         target, self._wanted = min(self._wanted, self._log.log_end_offset), 0
+        directory = self._log.directory
         now = asyncio.get_running_loop().time
         begun = now()
         try:
@@ -73,9 +82,16 @@ class Flusher:
             self._health.sync_ms += (now() - begun) * 1000
         except OSError as error:
             # The waiters find the failure in the directory's health; nobody may be left to be told here.
-            self._health.fail("syncing", error)
+            if not self._has_moved(directory, error):
+                self._health.fail("syncing", error)
         else:
             self._log.mark_flushed(target if self._ceiling is None else min(target, self._ceiling))
         finally:
             self._ceiling = None
             self._running = None
+
+    def _has_moved(self, directory: str, error: OSError) -> bool:
+        """Whether files are missing only because the partition was renamed or deleted during a sync; those
+        who still wait have it synced under its new name."""
+        is_elsewhere = self._log.is_closed or self._log.directory != directory
+        return is_elsewhere and isinstance(error, FileNotFoundError)

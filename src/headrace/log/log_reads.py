@@ -66,7 +66,7 @@ class FileRange:
     def pin(self) -> Iterator[int]:
         """A descriptor from which the range can be sent until left, whatever happens to the log.
 
-        `StaleRange` if its bytes were truncated or unlinked since it was read."""
+        `StaleRange` if its bytes were truncated, moved or unlinked since it was read."""
         if self._log.truncations != self._truncations:
             raise StaleRange(f"{self._log.partition} was truncated since {self} was read")
         pinned = self.file.pin()
@@ -83,7 +83,10 @@ class FileRange:
         """The bytes themselves, for those who can't send from a file."""
         if self._log.truncations != self._truncations:
             raise StaleRange(f"{self._log.partition} was truncated since {self} was read")
-        return self.file.read_at(self.position, self.length)
+        try:
+            return self.file.read_at(self.position, self.length)
+        except FileNotFoundError as error:
+            raise StaleRange(f"{self.file.path} was deleted since it was read") from error
 
     def __str__(self) -> str:
         return f"{self.file.path}[{self.position}:{self.position + self.length}]"

@@ -36,7 +36,6 @@ class PartitionLog:
     """The log of one partition. Make one with `loader.open_partition`."""
 
     __slots__ = (
-        "_closed",
         "_epochs",
         "_first_unstable",
         "_high_watermark",
@@ -54,6 +53,7 @@ class PartitionLog:
         "flusher",
         "health",
         "is_changed",
+        "is_closed",
         "log_end_offset",
         "log_start_offset",
         "partition",
@@ -103,7 +103,7 @@ class PartitionLog:
         self._first_unstable: LogPosition | None = None
         self._unsynced_snapshots: list[File] = []
         self._names_changed = parts.is_new
-        self._closed = False
+        self.is_closed = False
 
     def __repr__(self) -> str:
         return (
@@ -445,7 +445,10 @@ class PartitionLog:
     def set_end(self, offset: int) -> None:
         """Move the log end back, for truncation alone."""
         self.log_end_offset = offset
-        self.recovery_point = min(self.recovery_point, offset)
+        if offset < self.recovery_point:
+            self.recovery_point = offset
+            # The checkpoint says more than is true now.
+            self._want_flush(offset)
         self.truncations += 1
         self.is_changed = self._names_changed = True
         self.flusher.on_truncated(offset)
@@ -511,6 +514,9 @@ class PartitionLog:
                 self.disk.sync_directory(parent)
         except OSError as error:
             raise self.health.fail(f"renaming the directory of {self.partition}", error) from error
+        # Ranges that were handed out name files by paths that may soon be another log's.
+        self.truncations += 1
+        self._names_changed = True
         self.deletions.moved_to(self.directory, target)
         producers.directory = target
         epochs.moved_to(target)
@@ -520,7 +526,7 @@ class PartitionLog:
 
     async def close(self, now_ms: int) -> None:
         """Stop cleanly: everything durable, a producer snapshot at the end, indexes trimmed."""
-        if self._closed:
+        if self.is_closed:
             return
         self.health.check()
         try:
@@ -531,8 +537,7 @@ class PartitionLog:
         except OSError as error:
             raise self.health.fail(f"closing {self.partition}", error) from error
         self.mark_flushed(self.log_end_offset)
-        self.close_files()
-        self._closed = True
+        self.abandon()
 
     async def _finish(self) -> None:
         snapshot = self.producers.take_snapshot()
@@ -559,10 +564,15 @@ class PartitionLog:
         for segment in self.segments:
             segment.close_files()
 
+    def abandon(self) -> None:
+        """Give back all descriptors for good: nothing is written or flushed from here on."""
+        self.close_files()
+        self.is_closed = True
+
     async def delete(self) -> None:
         """Remove the partition from the disk."""
-        self.close_files()
-        self._closed = True
+        self.abandon()
+        self.truncations += 1
         try:
             await self.disk.off_loop(lambda: self.disk.remove_tree(self.directory))
         except FileNotFoundError:
