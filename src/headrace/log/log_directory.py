@@ -59,10 +59,14 @@ class LogDirectory:
     """All partitions below one path. Make one with `LogDirectory.open`."""
 
     __slots__ = (
+        "_checkpointing",
         "_flush_wanted",
+        "_points_outdated",
+        "_points_written",
         "_ports",
         "_removals",
         "_settings",
+        "_starts_written",
         "_surroundings",
         "disk",
         "future_logs",
@@ -93,9 +97,11 @@ class LogDirectory:
         self._settings = settings
         self._flush_wanted: dict[PartitionLog, None] = {}
         self._removals: list[tuple[int, str]] = []
-        self._surroundings = LogSurroundings(
-            ports.disk, ports.entropy, self.health, self._flush_wanted.setdefault
-        )
+        self._checkpointing = asyncio.Lock()
+        self._points_written: dict[TopicPartition, int] = {}
+        self._points_outdated = False
+        self._starts_written: dict[TopicPartition, int] = {}
+        self._surroundings = LogSurroundings(ports.disk, ports.entropy, self.health, self._on_flush_wanted)
 
     @classmethod
     async def open(
@@ -131,6 +137,7 @@ class LogDirectory:
         self.stopped_cleanly = checkpoints.has_clean_shutdown(disk, path)
         recovery_points = checkpoints.read_offsets(disk, f"{path}/{checkpoints.RECOVERY_POINT}")
         log_starts = checkpoints.read_offsets(disk, f"{path}/{checkpoints.LOG_START_OFFSET}")
+        self._points_written, self._starts_written = recovery_points, log_starts
         settings: dict[str, LogSettings] = {}
         requests: list[tuple[OpenRequest, DirectoryKind]] = []
         for name in disk.list_directory(path):
@@ -194,9 +201,13 @@ class LogDirectory:
                 report = await self._recover(request, now_ms)
             self._add(request, kind, now_ms, report)
 
-        async with asyncio.TaskGroup() as group:
-            for request, kind in requests:
-                group.create_task(recover(request, kind))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for request, kind in requests:
+                    group.create_task(recover(request, kind))
+        except ExceptionGroup as failures:
+            # The first has ended the others; it says what is wrong with the medium.
+            raise failures.exceptions[0] from failures
 
     def _recover(self, request: OpenRequest, now_ms: int) -> Awaitable[RecoveryReport]:
         job = request.recovery_job(now_ms)
@@ -265,11 +276,27 @@ class LogDirectory:
         self._flush_wanted.pop(log, None)
         # A deletion that a crash undoes is found out at the next start.
         log.rename_directory(self._retired(partition, kind), durably=kind is not DirectoryKind.DELETED)
-        log.close_files()
+        log.abandon()
+        if not is_future:
+            self._disown_checkpoints(partition)
         if kind is DirectoryKind.STRAY:
             self.strays.append(log.directory.rpartition("/")[2])
         else:
             self._removals.append((now_ms + log.settings.file_delete_delay_ms, log.directory))
+
+    def _disown_checkpoints(self, partition: TopicPartition) -> None:
+        """What was written about a log must not be taken for its successor's of the same name.
+
+        A log start beyond its end would cost that one all its records, so it goes at once; there are few. A
+        recovery point only lets recovery pass over segments, and is put right by `flush_rolled`."""
+        self._points_outdated = self._points_outdated or partition in self._points_written
+        if self._starts_written.pop(partition, None) is None:
+            return
+        try:
+            path = f"{self.path}/{checkpoints.LOG_START_OFFSET}"
+            checkpoints.write_offsets(self.disk, path, self._starts_written)
+        except OSError as error:
+            raise self.health.fail(f"writing {checkpoints.LOG_START_OFFSET}", error) from error
 
     def _retired(self, partition: TopicPartition, kind: DirectoryKind) -> str:
         return retired_name(partition, kind, self._ports.entropy.random_bytes(UNIQUE_ID_BYTES))
@@ -286,11 +313,18 @@ class LogDirectory:
 
     async def flush_rolled(self, now_ms: int) -> int:
         """Flush only what rolls have left behind; cheap enough to be called after every turn of the loop."""
+        if self._points_outdated:
+            await self.write_recovery_points()
         waiting = list(self._flush_wanted)
         self._flush_wanted.clear()
         for log in waiting:
             await log.flush_if_due(now_ms)
         return len(waiting)
+
+    def _on_flush_wanted(self, log: PartitionLog) -> None:
+        self._flush_wanted[log] = None
+        if log.recovery_point < self._points_written.get(log.partition, 0):
+            self._points_outdated = True
 
     async def delete_due(self, now_ms: int) -> int:
         """Unlink old segments and retired partitions whose delay has passed; returns how many of both."""
@@ -326,6 +360,7 @@ class LogDirectory:
     async def write_recovery_points(self) -> None:
         """Say from where on each log would have to be checked after a crash."""
         points = {partition: log.recovery_point for partition, log in self.logs.items()}
+        self._points_written, self._points_outdated = points, False
         await self._write_offsets(checkpoints.RECOVERY_POINT, points)
 
     async def write_log_starts(self) -> None:
@@ -335,7 +370,11 @@ class LogDirectory:
             for partition, log in self.logs.items()
             if log.log_start_offset > log.segments.first.base_offset
         }
+        self._starts_written = dict(starts)
         await self._write_offsets(checkpoints.LOG_START_OFFSET, starts)
+        if starts.keys() - self.logs.keys():
+            # A log was retired while its start was on the way.
+            await self.write_log_starts()
 
     async def write_high_watermarks(self) -> None:
         """Say up to where each log was known to be replicated."""
@@ -344,11 +383,16 @@ class LogDirectory:
 
     async def _write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         self.health.check()
+        # A write that is begun ends, and before the next one: threads don't stop when waiters do.
+        await asyncio.shield(self._write_in_turn(name, offsets))
+
+    async def _write_in_turn(self, name: str, offsets: dict[TopicPartition, int]) -> None:
         path = f"{self.path}/{name}"
-        try:
-            await self.disk.off_loop(lambda: checkpoints.write_offsets(self.disk, path, offsets))
-        except OSError as error:
-            raise self.health.fail(f"writing {name}", error) from error
+        async with self._checkpointing:
+            try:
+                await self.disk.off_loop(lambda: checkpoints.write_offsets(self.disk, path, offsets))
+            except OSError as error:
+                raise self.health.fail(f"writing {name}", error) from error
 
     async def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Stop cleanly: every log closed and durable, checkpoints written, and the file that says so."""

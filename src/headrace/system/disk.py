@@ -28,6 +28,7 @@ DESCRIPTORS_MAX = 65_536
 SMALL_FILE_BYTES = 8192
 COPY_CHUNK_BYTES = 64 * 1024 * 1024
 THREADS = 4
+REPLACEMENTS_AT_ONCE = 64
 
 # A crash half-way through a copy leaves this name behind; whoever opens a log directory clears `.deleted`.
 COPY_SUFFIX = ".copy.deleted"
@@ -224,6 +225,7 @@ class RealDisk:
         self._open_files: list[RealFile] = []
         self._hand = 0
         self._lock = threading.Lock()
+        self._replacing = tuple(threading.Lock() for _ in range(REPLACEMENTS_AT_ONCE))
         self._thread = threading.get_ident()
         self._threads: ThreadPoolExecutor | None = None
 
@@ -284,6 +286,11 @@ class RealDisk:
 
     def replace(self, path: str, data: BytesLike) -> None:
         """Put `data` at `path`: the old content or the new one after a crash, never a mixture."""
+        # Two threads at the same path would write the same temporary file.
+        with self._replacing[hash(path) % REPLACEMENTS_AT_ONCE]:
+            self._replace(path, data)
+
+    def _replace(self, path: str, data: BytesLike) -> None:
         temporary = path + ".tmp"
         flags = READ_WRITE | os.O_CREAT | os.O_TRUNC
         fd = self._with_room(lambda: os.open(temporary, flags, NEW_FILE_MODE))
