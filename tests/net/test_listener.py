@@ -280,3 +280,16 @@ def test_settings_come_from_the_configuration_and_a_listener_may_have_its_own() 
     assert settings.receive_buffer_bytes == 7000
     assert settings.requests_outstanding_max == 500
     assert settings.backlog == 50
+
+
+def test_a_listener_that_is_started_twice_is_counted_once(run: Run) -> None:
+    async def scenario() -> None:
+        async with site(Echo()) as place:
+            place.listener.start()
+            client = await place.connect()
+            await client.ask(b"a")
+            assert await client.reply() == b"a"
+            assert place.listener.network.listeners == [place.listener]
+            assert place.listener.network.bytes_in == place.listener.bytes_in
+
+    run(scenario())

@@ -70,8 +70,9 @@ class Network:
     # Called by listeners and connections
 
     def add(self, listener: Listener) -> None:
-        """A listener started."""
-        self.listeners.append(listener)
+        """A listener started. One that is started again is counted once."""
+        if listener not in self.listeners:
+            self.listeners.append(listener)
         if self._timer is None:
             self._schedule_tick()
 
