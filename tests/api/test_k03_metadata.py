@@ -190,11 +190,15 @@ def test_nobody_is_named_for_changes_when_no_broker_is_alive() -> None:
 
 class TestAutoCreation:
     def ask(
-        self, request: MetadataRequest, version: int = 9, texts: dict[str, str] | None = None
+        self,
+        request: MetadataRequest,
+        version: int = 9,
+        texts: dict[str, str] | None = None,
+        code: ErrorCode = ErrorCode.POLICY_VIOLATION,
     ) -> tuple[MetadataResponse, list[str]]:
         services, controller = services_of(two_topics(), texts)
         controller.answers["auto_create_topics"] = CreateTopicsResponse(
-            topics=[CreatableTopicResult(name="new", error_code=44, error_message="no")]
+            topics=[CreatableTopicResult(name="new", error_code=code, error_message="no")]
         )
         reply = ask(services, API, request, MetadataResponse, version)
         assert services.auto_topics.in_flight == set()
@@ -209,6 +213,12 @@ class TestAutoCreation:
     def test_a_failed_creation_is_logged(self, caplog: pytest.LogCaptureFixture) -> None:
         self.ask(by_name("new"))
         assert "auto-creation of topic new failed: no" in caplog.text
+
+    def test_a_topic_that_somebody_else_has_created_first_is_nothing_to_log(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.ask(by_name("new"), code=ErrorCode.TOPIC_ALREADY_EXISTS)
+        assert "auto-creation" not in caplog.text
 
     @pytest.mark.parametrize("version", [0, 3])
     def test_old_versions_always_allow_it(self, version: int) -> None:

@@ -42,7 +42,8 @@ class AutoTopics:
             logger.error("auto-creation of %s failed", ", ".join(sorted(names)), exc_info=error)
             return
         for topic in creation.result().topics:
-            if topic.error_code:
+            # Somebody else may have been quicker, and then all is well.
+            if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                 reason = topic.error_message or ErrorCode(topic.error_code).name
                 logger.warning("auto-creation of topic %s failed: %s", topic.name, reason)
 
