@@ -120,6 +120,17 @@ def test_a_process_that_dies_in_a_job_is_reported_and_replaced() -> None:
     assert in_pool(body) == 3
 
 
+def test_a_process_that_was_killed_while_idle_costs_no_job() -> None:
+    async def body(workers: ProcessWorkers) -> tuple[int, int]:
+        first = await workers.run(os.getpid)
+        os.kill(first, signal.SIGKILL)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        return first, await workers.run(os.getpid)
+
+    first, second = in_pool(body)
+    assert first != second
+
+
 def test_cancelling_a_run_kills_its_process_before_the_caller_goes_on() -> None:
     async def body(workers: ProcessWorkers) -> int:
         await workers.run(os.getpid)

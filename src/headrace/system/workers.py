@@ -62,6 +62,10 @@ class WorkerProcess:
     def pid(self) -> int:
         return self._process.pid
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
     async def ask(self, job: bytes) -> bytes:
         """Send a job and wait for its reply."""
         try:
@@ -154,11 +158,14 @@ class ProcessWorkers:
     async def _take(self) -> WorkerProcess:
         if self._closed:
             raise WorkersClosed("the worker processes have been stopped")
-        if self._idle:
+        while self._idle:
             worker = self._idle.pop()
-            if worker.idle_timer is not None:
-                worker.idle_timer.cancel()
-            return worker
+            if worker.is_alive:
+                if worker.idle_timer is not None:
+                    worker.idle_timer.cancel()
+                return worker
+            # Somebody has killed it while it had nothing to do; the next job must not pay for that.
+            self._discard(worker)
         worker = await WorkerProcess.start(self._niceness)
         self._all.add(worker)
         if self._closed:
