@@ -30,6 +30,12 @@ def in_pool(body: Callable[[ProcessWorkers], Awaitable[T]], count: int = 1, idle
     return asyncio.run(main())
 
 
+def kill_and_wait(pid: int) -> None:
+    """Kill a child and see it end, without taking its status from whoever started it."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+
 def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
@@ -123,8 +129,7 @@ def test_a_process_that_dies_in_a_job_is_reported_and_replaced() -> None:
 def test_a_process_that_was_killed_while_idle_costs_no_job() -> None:
     async def body(workers: ProcessWorkers) -> tuple[int, int]:
         first = await workers.run(os.getpid)
-        os.kill(first, signal.SIGKILL)
-        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        kill_and_wait(first)
         return first, await workers.run(os.getpid)
 
     first, second = in_pool(body)
