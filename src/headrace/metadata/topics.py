@@ -24,6 +24,7 @@ from headrace.metadata.topic_names import (
 from headrace.protocol.disk_records.cluster_metadata import TopicRecord
 from headrace.protocol.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -49,10 +50,12 @@ def create_topics(
     records: list[VersionedRecord] = []
     results = []
     taken = unified_names(view.image)
+    # Of thousands of topics in a request hardly one has a configuration of its own.
+    inherited = creation_configs(view, {})
     for topic in allowed:
         try:
             _check_name(view, topic.name, taken)
-            result, created = _create(view, topic, is_describable(topic.name))
+            result, created = _create(view, topic, is_describable(topic.name), inherited)
             records += created
         except KafkaError as problem:
             result = _refused(topic.name, item_error(problem))
@@ -97,7 +100,7 @@ def _check_name(view: ControlView, name: str, taken: dict[str, str]) -> None:
 
 
 def _create(
-    view: ControlView, topic: CreatableTopic, describable: bool
+    view: ControlView, topic: CreatableTopic, describable: bool, inherited: list[CreatableTopicConfigs]
 ) -> tuple[CreatableTopicResult, list[VersionedRecord]]:
     image = view.image
     texts, config_records = _configs(view, topic)
@@ -112,7 +115,7 @@ def _create(
     if describable:
         result.num_partitions = len(partitions)
         result.replication_factor = len(partitions[0].replicas)
-        result.configs = creation_configs(view, texts)
+        result.configs = creation_configs(view, texts) if texts else inherited
     else:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return result, records
