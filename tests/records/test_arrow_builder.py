@@ -14,6 +14,7 @@ from headrace.records.arrow_reader import read_columns
 from headrace.records.batch import Batch, batches
 from headrace.records.builder import NewRecord, build_batch
 from headrace.records.compression import Compression
+from headrace.records.reader import read_records
 
 optional_bytes = st.none() | st.binary(max_size=30) | st.binary(min_size=60, max_size=300)
 headers = st.lists(st.tuples(st.text(max_size=8), optional_bytes), max_size=4)
@@ -211,3 +212,11 @@ HEADER_WITHOUT_KEY = pa.array([[{"key": None, "value": b""}]], HEADERS)
 def test_columns_that_cannot_be_meant_are_refused_by_name(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(UnusableColumns, match=message):
         list(build_batches(pa.RecordBatch.from_pydict(columns)))
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_timestamps_further_apart_than_a_long_wrap_as_in_java(codec: Compression) -> None:
+    records = [NewRecord(-1, None, None, []), NewRecord(2**63 - 1, None, b"v", [])]
+    (built,) = build_batches(columns_of(records), compression=codec)
+    assert built == build_batch(records, compression=codec)
+    assert [record.timestamp for record in read_records(only_batch(built))] == [-1, 2**63 - 1]

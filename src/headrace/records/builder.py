@@ -19,7 +19,7 @@ from headrace.records.batch import (
 )
 from headrace.records.checksum import crc32c
 from headrace.records.compression import Compression, compress
-from headrace.records.varint import NULL_LENGTH, TABLE_SIZE, VARINT_TABLE, encode_varint
+from headrace.records.varint import NULL_LENGTH, TABLE_SIZE, VARINT_TABLE, encode_varint, wrap_long
 from headrace.types import NO_TIMESTAMP
 
 NewHeader = tuple[str, bytes | None]
@@ -152,7 +152,7 @@ def _encode_records(
     for offset, (timestamp, key, value, headers) in zip(deltas, records, strict=True):
         if timestamp != previous:
             previous = timestamp
-            timestamp_delta = encode_varint(timestamp - base_timestamp)
+            timestamp_delta = encode_varint(wrap_long(timestamp - base_timestamp))
             if timestamp > timestamp_max:
                 timestamp_max = timestamp
         offset_delta = table[offset] if 0 <= offset < table_size else encode_varint(offset)

@@ -7,7 +7,7 @@ from headrace.ports import BytesLike
 from headrace.records.batch import Batch, batches
 from headrace.records.compression import DECOMPRESSED_MAX, decompress
 from headrace.records.errors import MalformedRecords
-from headrace.records.varint import InvalidVarint, read_varint, read_varlong
+from headrace.records.varint import InvalidVarint, read_varint, read_varlong, wrap_long
 
 Header = tuple[str, bytes | None]
 
@@ -120,7 +120,7 @@ def _read_record(
             f"Invalid record size: expected to read {length} bytes in record payload, "
             f"but instead read {position - end + length}"
         )
-    timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+    timestamp = wrap_long(base_timestamp + timestamp_delta) if append_time is None else append_time
     return end, Record(base_offset + offset_delta, timestamp, key, value, headers)
 
 

@@ -45,6 +45,11 @@ def read_varlong(buffer: BytesLike, position: int) -> tuple[int, int]:
     raise InvalidVarint(f"varlong at position {position - 10} does not end within 10 bytes")
 
 
+def wrap_long(number: int) -> int:
+    """A sum or difference of int64s as Java has it: beyond 64 bits it goes on from the other end."""
+    return (number + 2**63) % 2**64 - 2**63
+
+
 def encode_unsigned(raw: int) -> bytes:
     """The shortest encoding of a non-negative integer, without zig-zag."""
     out = bytearray()
