@@ -76,6 +76,14 @@ class Bench:
         assert all(topic == self.name for topic, _, _ in found)
         return {int(partition): int(offset) for _, partition, offset in found}
 
+    def await_config(self, entity: tuple[str, ...], name: str, value: str) -> None:
+        """Brokers follow their configuration a moment after the reply."""
+        for _ in range(TRIALS):
+            described = self.configs("--all", *entity)[name]
+            if described.startswith(f"{value} "):
+                return
+        pytest.fail(f"{name} is {described}")
+
     def configs(self, *arguments: str) -> dict[str, str]:
         """What ConfigCommand describes: the rest of the line by name."""
         lines = self.run(tools.CONFIGS, "--describe", *arguments)
@@ -197,17 +205,17 @@ def test_broker_configurations_are_added_deleted_and_described(bench: Bench) -> 
         "DYNAMIC_DEFAULT_BROKER_CONFIG:log.segment.bytes=80000000, "
         "DEFAULT_CONFIG:log.segment.bytes=1073741824}"
     )
+    bench.await_config(one, "log.segment.bytes", "90000000")
     assert bench.configs(*one) == {"log.segment.bytes": f"90000000 {described}"}
     assert bench.configs("--all", *one)["log.segment.bytes"] == f"90000000 {described}"
     assert set(bench.configs(*default)) == {"log.segment.bytes", "min.insync.replicas"}
 
     bench.create()
-    followed = bench.configs("--all", "--entity-type", "topics", "--entity-name", bench.name)
-    assert followed["segment.bytes"].startswith("90000000 ")
+    bench.await_config(("--entity-type", "topics", "--entity-name", bench.name), "segment.bytes", "90000000")
     bench.run(tools.CONFIGS, "--alter", *one, "--delete-config", "log.segment.bytes")
-    assert bench.configs("--all", *one)["log.segment.bytes"].startswith("80000000 ")
+    bench.await_config(one, "log.segment.bytes", "80000000")
     bench.run(tools.CONFIGS, "--alter", *default, "--delete-config", "log.segment.bytes")
-    assert bench.configs("--all", *one)["log.segment.bytes"].startswith("1073741824 ")
+    bench.await_config(one, "log.segment.bytes", "1073741824")
     assert bench.configs(*one) == {}
 
 
