@@ -228,3 +228,27 @@ def test_clock_and_entropy_are_the_machines() -> None:
     assert len(entropy.random_bytes(16)) == 16
     assert entropy.random_bytes(16) != entropy.random_bytes(16)
     assert all(0 <= entropy.random() < 1 for _ in range(100))
+
+
+def test_a_sync_in_a_thread_gets_a_descriptor_when_connections_have_taken_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Running out of descriptors is no failure of the medium."""
+    disk = RealDisk()
+    idle, file = open_files(disk, tmp_path, 2)
+    for each in (idle, file):
+        each.append(b"x")
+    duplicate = os.dup
+
+    def dup(fd: int) -> int:
+        if disk.open_descriptors == 2:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return duplicate(fd)
+
+    async def sync() -> None:
+        await disk.off_loop(file.sync)
+
+    monkeypatch.setattr(os, "dup", dup)
+    asyncio.run(sync())
+    assert disk.open_descriptors == 1
+    disk.close()

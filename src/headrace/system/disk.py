@@ -12,7 +12,7 @@ import resource
 import shutil
 import threading
 from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TypeVar
@@ -29,6 +29,7 @@ SMALL_FILE_BYTES = 8192
 COPY_CHUNK_BYTES = 64 * 1024 * 1024
 THREADS = 4
 REPLACEMENTS_AT_ONCE = 64
+ROOM_SECONDS = 2.0
 
 # A crash half-way through a copy leaves this name behind; whoever opens a log directory clears `.deleted`.
 COPY_SUFFIX = ".copy.deleted"
@@ -228,6 +229,7 @@ class RealDisk:
         self._replacing = tuple(threading.Lock() for _ in range(REPLACEMENTS_AT_ONCE))
         self._thread = threading.get_ident()
         self._threads: ThreadPoolExecutor | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
     def open_descriptors(self) -> int:
@@ -336,7 +338,8 @@ class RealDisk:
         """Run a call that releases the GIL in one of a few threads."""
         if self._threads is None:
             self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="headrace-disk")
-        return asyncio.get_running_loop().run_in_executor(self._threads, call)
+        self._loop = asyncio.get_running_loop()
+        return self._loop.run_in_executor(self._threads, call)
 
     def close(self) -> None:
         """Close every descriptor and end the threads; files reopen if they are used again."""
@@ -373,9 +376,33 @@ class RealDisk:
                     raise
                 # A file may be between looking up its descriptor and using it, unless this is its own thread.
                 if threading.get_ident() != self._thread:
-                    raise
+                    return self._with_room_on_loop(call, error)
                 with self._lock:
                     self._forget(self._open_files[self._victim()])
+
+    def _with_room_on_loop(self, call: Callable[[], T], error: OSError) -> T:
+        """Let the loop's thread make a short call, with a descriptor that it alone can spare.
+
+        Too many connections must not pass for a failure of the medium. The loop may be waiting for this
+        thread, so patience ends."""
+        answer: Future[T] = Future()
+
+        def make_call() -> None:
+            if answer.set_running_or_notify_cancel():
+                try:
+                    answer.set_result(self._with_room(call))
+                except OSError as failure:
+                    answer.set_exception(failure)
+
+        if self._loop is None or self._loop.is_closed():
+            raise error
+        self._loop.call_soon_threadsafe(make_call)
+        try:
+            return answer.result(ROOM_SECONDS)
+        except TimeoutError:
+            if answer.cancel():
+                raise error from None
+            return answer.result()
 
     def _victim(self) -> int:
         """The clock algorithm: pass over files used again since the hand came by, take the first other."""
