@@ -31,7 +31,7 @@ KEYS = (
     ),
     key("log.dir.failure.timeout.ms", LONG, 30000, LOW, Range(1)).means(
         "A broker that could not tell the controller of a failed data directory for this many "
-        "milliseconds stops."
+        "milliseconds stops. No effect while a node is alone."
     ),
     key("log.segment.bytes", INT, 1_073_741_824, HIGH, Range(1_048_576), CLUSTER_WIDE).means(
         "Size at which a segment file is closed and the next begins, in bytes. Topics override it with "

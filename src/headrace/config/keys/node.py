@@ -32,23 +32,27 @@ KEYS = (
     ),
     key("initial.broker.registration.timeout.ms", INT, 60000, MEDIUM).means(
         "How long a starting broker tries to register with the controller before it gives up and stops, "
-        "in milliseconds."
+        "in milliseconds. No effect while a node is alone."
     ),
     key("broker.heartbeat.interval.ms", INT, 2000, MEDIUM).means(
-        "Time between two heartbeats that a broker sends to the controller, in milliseconds."
+        "Time between two heartbeats that a broker sends to the controller, in milliseconds. "
+        "No effect while a node is alone."
     ),
     key("broker.session.timeout.ms", INT, 9000, MEDIUM).means(
         "A broker from which the controller heard no heartbeat for this many milliseconds is fenced and "
         "loses its leaderships."
     ),
     key("server.max.startup.time.ms", LONG, LONG_MAX, MEDIUM, Range(0), internal=True).means(
-        "The longest time, in milliseconds, that a start may take before the process stops with an error."
+        "The longest time, in milliseconds, that a start may take before the process stops with an error. "
+        "No effect in Headrace."
     ),
     key("controlled.shutdown.enable", BOOLEAN, True, MEDIUM).means(
-        "Whether a stopping broker first hands its leaderships to other replicas."
+        "Whether a stopping broker first hands its leaderships to other replicas. "
+        "No effect while a node is alone."
     ),
     key("request.timeout.ms", INT, 30000, HIGH).means(
-        "How long the node waits for the answer to a request it sent to another node, in milliseconds."
+        "How long the node waits for the answer to a request it sent to another node, in milliseconds. "
+        "No effect while a node is alone."
     ),
     key("message.max.bytes", INT, 1_048_588, HIGH, Range(0), CLUSTER_WIDE).means(
         "The largest record batch that a topic takes, in bytes as sent, unless the topic sets "

@@ -22,10 +22,12 @@ KEYS = (
         "The longest pause after a lost election, in milliseconds."
     ),
     key("controller.quorum.append.linger.ms", INT, 25, MEDIUM, Range(0)).means(
-        "How long the leader collects metadata records before it writes them, in milliseconds."
+        "How long the leader collects metadata records before it writes them, in milliseconds. "
+        "No effect while a node is alone."
     ),
     key("controller.quorum.request.timeout.ms", INT, 2000, MEDIUM, Range(0)).means(
-        "How long a quorum member waits for the answer to a request, in milliseconds."
+        "How long a quorum member waits for the answer to a request, in milliseconds. "
+        "No effect while a node is alone."
     ),
     key("controller.quorum.retry.backoff.ms", INT, 20, LOW, Range(0)).means(
         "Pause before a failed request to the quorum is sent again, in milliseconds."

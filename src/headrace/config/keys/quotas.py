@@ -11,16 +11,18 @@ KEYS = (
         "Length of each window of a client's rate, in seconds."
     ),
     key("replication.quota.window.num", INT, 11, LOW, Range(1)).means(
-        "How many windows of the replication rate are remembered."
+        "How many windows of the replication rate are remembered. No effect while a node is alone."
     ),
     key("replication.quota.window.size.seconds", INT, 1, LOW, Range(1)).means(
-        "Length of each window of the replication rate, in seconds."
+        "Length of each window of the replication rate, in seconds. No effect while a node is alone."
     ),
     key("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, Range(1)).means(
-        "How many windows of the rate of moves between data directories are remembered."
+        "How many windows of the rate of moves between data directories are remembered. "
+        "No effect in Headrace."
     ),
     key("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, Range(1)).means(
-        "Length of each window of the rate of moves between data directories, in seconds."
+        "Length of each window of the rate of moves between data directories, in seconds. "
+        "No effect in Headrace."
     ),
     key("controller.quota.window.num", INT, 11, LOW, Range(1)).means(
         "How many windows of the rate of topic changes are remembered."
@@ -36,11 +38,11 @@ KEYS = (
 RUN_TIME_KEYS = (
     key("leader.replication.throttled.rate", LONG, LONG_MAX, MEDIUM, Range(0), CLUSTER_WIDE).means(
         "The most bytes in a second that this broker, as leader, sends to throttled replicas. Only set at "
-        "run time."
+        "run time. No effect while a node is alone."
     ),
     key("follower.replication.throttled.rate", LONG, LONG_MAX, MEDIUM, Range(0), CLUSTER_WIDE).means(
         "The most bytes in a second that this broker, as follower, reads into throttled replicas. Only "
-        "set at run time."
+        "set at run time. No effect while a node is alone."
     ),
     key(
         "replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, MEDIUM, Range(0), CLUSTER_WIDE

@@ -53,10 +53,11 @@ KEYS = (
         "How long a broker waits for an answer from the controller, in milliseconds."
     ),
     key("auto.leader.rebalance.enable", BOOLEAN, True, HIGH).means(
-        "Whether leaderships return to the preferred replicas by themselves."
+        "Whether leaderships return to the preferred replicas by themselves. No effect while a node is alone."
     ),
     key("leader.imbalance.check.interval.seconds", LONG, 300, HIGH, Range(1)).means(
-        "Time between two looks for partitions whose leader is not the preferred replica, in seconds."
+        "Time between two looks for partitions whose leader is not the preferred replica, in seconds. "
+        "No effect while a node is alone."
     ),
     key("unclean.leader.election.enable", BOOLEAN, False, HIGH, update=CLUSTER_WIDE).means(
         "Whether a replica that is not in sync may become leader when no other is left. Records can be "
@@ -64,7 +65,7 @@ KEYS = (
     ),
     key("unclean.leader.election.interval.ms", LONG, 300_000, MEDIUM, Range(1), internal=True).means(
         "Time between two looks for partitions without leader that an unclean election would help, in "
-        "milliseconds."
+        "milliseconds. No effect while a node is alone."
     ),
     key(
         "follower.fetch.last.tiered.offset.enable", BOOLEAN, False, MEDIUM, update=CLUSTER_WIDE, inert=True
