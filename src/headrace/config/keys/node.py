@@ -42,7 +42,7 @@ KEYS = (
         "A broker from which the controller heard no heartbeat for this many milliseconds is fenced and "
         "loses its leaderships."
     ),
-    key("server.max.startup.time.ms", LONG, LONG_MAX, MEDIUM, Range(0), internal=True).means(
+    key("server.max.startup.time.ms", LONG, LONG_MAX, MEDIUM, Range(0), internal=True, inert=True).means(
         "The longest time, in milliseconds, that a start may take before the process stops with an error. "
         "No effect in Headrace."
     ),

@@ -16,11 +16,11 @@ KEYS = (
     key("replication.quota.window.size.seconds", INT, 1, LOW, Range(1)).means(
         "Length of each window of the replication rate, in seconds. No effect while a node is alone."
     ),
-    key("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, Range(1)).means(
+    key("alter.log.dirs.replication.quota.window.num", INT, 11, LOW, Range(1), inert=True).means(
         "How many windows of the rate of moves between data directories are remembered. "
         "No effect in Headrace."
     ),
-    key("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, Range(1)).means(
+    key("alter.log.dirs.replication.quota.window.size.seconds", INT, 1, LOW, Range(1), inert=True).means(
         "Length of each window of the rate of moves between data directories, in seconds. "
         "No effect in Headrace."
     ),
