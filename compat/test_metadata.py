@@ -1,7 +1,6 @@
 """Metadata beside Kafka's own: snapshots it loads, directories it formats and starts on, and the way back."""
 
 import asyncio
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -27,6 +26,7 @@ from headrace.raft.snapshots import SnapshotBuilder, read_snapshot
 from headrace.system.clock import SystemClock
 from headrace.system.disk import RealDisk
 from headrace.system.entropy import SystemEntropy
+from tests.support_archives import unpack_archive
 
 RECORDED = Path(__file__).parent.parent / "tests" / "metadata" / "kafka-4.3.1-metadata.tar.gz"
 VOTERS = "controller.quorum.voters"
@@ -86,8 +86,7 @@ def lasting(image: MetadataImage) -> tuple[object, ...]:
 
 
 def test_kafka_loads_our_snapshots_to_the_image_of_its_own(run_java: RunJava, tmp_path: Path) -> None:
-    with tarfile.open(RECORDED) as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack_archive(RECORDED, tmp_path)
     log = tmp_path / "data" / "__cluster_metadata-0"
     theirs = sorted(log.glob("*.checkpoint"))[-1]
     offset = int(theirs.name[:20])

@@ -3,13 +3,13 @@
 Used by the golden tests, by `make compat`, and by the recorder of the golden files.
 """
 
-import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from typer.testing import CliRunner
 
 from headrace.cli.app import app
+from tests.support_archives import unpack_archive
 
 FIXTURES = Path(__file__).parent / "fixtures"
 GOLDEN = FIXTURES / "dump"
@@ -93,8 +93,7 @@ GOLDEN_CASES = (
 
 def unpack_fixture(name: str, target: Path) -> Path:
     """A log directory as Kafka left it."""
-    with tarfile.open(FIXTURES / f"kafka-4.3.1-{name}.tar.gz") as archive:
-        archive.extractall(target, filter="data")
+    unpack_archive(FIXTURES / f"kafka-4.3.1-{name}.tar.gz", target)
     return next(path.parent for path in target.rglob("meta.properties"))
 
 

@@ -1,7 +1,6 @@
 """A partition that Kafka 4.3.1 has compacted: it reads as Kafka says, and another round changes nothing."""
 
 import json
-import tarfile
 from pathlib import Path
 
 from headrace.log.cleaner import clean
@@ -9,6 +8,7 @@ from headrace.log.cleaner_plan import CleanPlan
 from headrace.log.segment import Segment
 from headrace.log.settings import LogSettings
 from headrace.system.disk import RealDisk
+from tests.support_archives import unpack_archive
 from tests.support_cleaner import TestPace, describe, survivors_on_disk, swap_in
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -17,8 +17,7 @@ ACTIVE_BASE = 100
 
 
 def unpacked(tmp_path: Path) -> str:
-    with tarfile.open(FIXTURES / "kafka-4.3.1-clean-shutdown.tar.gz") as archive:
-        archive.extractall(tmp_path, filter="data")
+    unpack_archive(FIXTURES / "kafka-4.3.1-clean-shutdown.tar.gz", tmp_path)
     return str(tmp_path / "data" / "compacted-0")
 
 

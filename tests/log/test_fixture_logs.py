@@ -1,7 +1,6 @@
 """Log directories written by Kafka 4.3.1 itself: read record for record, recovered, and written again."""
 
 import json
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from headrace.system.disk import RealDisk
 from headrace.testing.entropy import SeededEntropy
 from headrace.testing.workers import InlineWorkers
 from headrace.types import TopicPartition
+from tests.support_archives import unpack_archive
 from tests.support_log import NOW_MS, on_loop
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -44,8 +44,7 @@ def stop(request: pytest.FixtureRequest) -> str:
 
 
 def unpack(stop: str, target: Path) -> Path:
-    with tarfile.open(FIXTURES / STOPS[stop]) as tar:
-        tar.extractall(target, filter="data")
+    unpack_archive(FIXTURES / STOPS[stop], target)
     return next(path.parent for path in target.rglob("meta.properties"))
 
 
