@@ -131,7 +131,13 @@ class Guards:
             described[kind] = told.lines
         tokens = self._java.run(tools.DELEGATION_TOKENS, *self._as_alice, "--describe")
         described["tokens"] = tokens.lines
-        return {name: sorted(lines) for name, lines in described.items()}
+        return {name: sorted(map(_in_order, lines)) for name, lines in described.items()}
+
+
+def _in_order(line: str) -> str:
+    """A described line with its settings sorted: Kafka's tool prints them as a hash table has them."""
+    entity, are, settings = line.partition(" are ")
+    return entity + are + ", ".join(sorted(settings.split(", ")))
 
 
 def settings_in(java: KafkaTools, snapshot: Path) -> list[str]:
