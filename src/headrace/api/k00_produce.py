@@ -11,10 +11,10 @@ from headrace.api.context import RequestContext
 from headrace.api.leader_hints import LeaderHints
 from headrace.api.produce_form import check_form, is_plain, is_transactional, producer_of
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import INTERNAL_TOPICS
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.append_info import AppendInfo
 from headrace.log.producer_entry import NO_VERIFICATION_GUARD, VerificationGuard
+from headrace.metadata.topic_names import INTERNAL_TOPICS
 from headrace.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,

@@ -14,10 +14,10 @@ from headrace.api.brokers import OnlineReplicas, brokers_on, contact_broker, has
 from headrace.api.context import RequestContext
 from headrace.api.missing_topics import is_topic_name, missing_topic_error
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import INTERNAL_TOPICS
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.image import MetadataImage
 from headrace.metadata.partitions import PartitionState, TopicState
+from headrace.metadata.topic_names import INTERNAL_TOPICS
 from headrace.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from headrace.api.context import RequestContext
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import INTERNAL_TOPICS
 from headrace.errors import ErrorCode, KafkaError
+from headrace.metadata.topic_names import INTERNAL_TOPICS
 from headrace.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,

@@ -15,7 +15,6 @@ from headrace.api.dynamic_config import broker_layers
 from headrace.api.error_texts import default_text
 from headrace.api.node_ids import node_id_of
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import check_topic_name
 from headrace.config.alteration import ResourceType
 from headrace.config.describe import (
     ConfigEntry,
@@ -28,6 +27,7 @@ from headrace.config.describe import (
 )
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.delta import ConfigResource
+from headrace.metadata.topic_names import check_topic_name
 from headrace.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,

@@ -3,9 +3,9 @@
 from headrace.api.context import RequestContext
 from headrace.api.error_texts import default_text
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import check_topic_name
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.partition_log import PartitionLog
+from headrace.metadata.topic_names import check_topic_name
 from headrace.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,

@@ -12,10 +12,10 @@ from headrace.api.brokers import OnlineReplicas, has_listener
 from headrace.api.context import RequestContext
 from headrace.api.missing_topics import missing_topic_error
 from headrace.api.services import Api, Services
-from headrace.api.topic_names import INTERNAL_TOPICS
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.image import MetadataImage
 from headrace.metadata.partitions import TopicState
+from headrace.metadata.topic_names import INTERNAL_TOPICS
 from headrace.protocol.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,

@@ -1,7 +1,7 @@
 """What there is to say about a topic that does not exist."""
 
-from headrace.api.topic_names import check_topic_name
 from headrace.errors import ErrorCode, KafkaError
+from headrace.metadata.topic_names import check_topic_name
 
 
 def is_topic_name(name: str) -> bool:

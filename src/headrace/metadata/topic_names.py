@@ -1,4 +1,4 @@
-"""Which names a topic may have."""
+"""Names of topics: which are the cluster's own, and which are names at all."""
 
 import re
 from collections import Counter
@@ -8,6 +8,7 @@ from typing import Final
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.image import MetadataImage
 
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 NAME_LENGTH_MAX: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
