@@ -3,7 +3,7 @@
 What a broker has to check before (its own run-time keys, duplicate keys) is not done here; this is the
 controller's side."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from headrace.config.alteration import Change, ResourceType, altered, merged
@@ -86,15 +86,7 @@ def incremental_alter_configs(
     for each in request.resources:
         changes = [Change(config.name, config.config_operation, config.value) for config in each.configs]
         sorted_out.add(each.resource_type, each.resource_name, changes)
-    records: list[VersionedRecord] = []
-    for resource, changes in sorted_out.changes.items():
-        try:
-            records += _incremental(view, resource, changes)
-            sorted_out.answer(resource, FINE)
-        except KafkaError as problem:
-            sorted_out.answer(resource, item_error(problem))
-    records += clear_elr_records(view, records)
-    check_record_count(records)
+    records = _decide(view, sorted_out, _incremental)
     responses = [
         AlterConfigsResourceResponse(
             error_code=error.code,
@@ -108,21 +100,31 @@ def incremental_alter_configs(
     return Decision(reply, [] if request.validate_only else records)
 
 
+def _decide(
+    view: ControlView,
+    sorted_out: "_SortedOut",
+    records_of: Callable[[ControlView, ConfigResource, Iterable[Change]], list[VersionedRecord]],
+) -> list[VersionedRecord]:
+    """The records of all resources that may be changed; every resource gets its own answer."""
+    records: list[VersionedRecord] = []
+    for resource, changes in sorted_out.changes.items():
+        try:
+            records += records_of(view, resource, changes)
+            sorted_out.answer(resource, FINE)
+        except KafkaError as problem:
+            sorted_out.answer(resource, item_error(problem))
+    records += clear_elr_records(view, records)
+    check_record_count(records)
+    return records
+
+
 def alter_configs(view: ControlView, request: AlterConfigsRequest) -> Decision[AlterConfigsResponse]:
     """Decide on configurations that replace all that is set for a resource."""
     sorted_out = _SortedOut()
     for each in request.resources:
         changes = [Change(config.name, 0, config.value) for config in each.configs]
         sorted_out.add(each.resource_type, each.resource_name, changes)
-    records: list[VersionedRecord] = []
-    for resource, changes in sorted_out.changes.items():
-        try:
-            records += _replacing(view, resource, changes)
-            sorted_out.answer(resource, FINE)
-        except KafkaError as problem:
-            sorted_out.answer(resource, item_error(problem))
-    records += clear_elr_records(view, records)
-    check_record_count(records)
+    records = _decide(view, sorted_out, _replacing)
     responses = [
         LegacyResourceResponse(
             error_code=error.code,
