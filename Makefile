@@ -55,7 +55,7 @@ compat: $(READY) ## Test against Apache Kafka's own classes and tools
 lock: $(READY) ## Refresh the pinned versions
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-header --no-emit-index-url \
-	  --extra arrow --group dev --upgrade -o $(LOCK) pyproject.toml
+	  --extra arrow --extra spark --group dev --upgrade -o $(LOCK) pyproject.toml
 
 clean: ## Remove what the targets made
 	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
