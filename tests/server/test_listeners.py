@@ -1,5 +1,6 @@
 """How many connections a node's configuration allows, in all and per listener."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,12 @@ import pytest
 from headrace.config.node import NodeConfig
 from headrace.config.server_properties import read_node_config
 from headrace.net.limits import UNLIMITED
-from headrace.server.listeners import listener_limits, node_limits
-from tests.support_node import node_properties
+from headrace.net.network import Network
+from headrace.net.service import Service
+from headrace.server.listeners import Listeners, NotServing, listener_limits, node_limits, node_network
+from headrace.system.clock import SystemClock
+from tests.support_log import on_loop
+from tests.support_node import HOST, node_properties
 
 TWO_BROKER_LISTENERS = {
     "listeners": "CLIENTS://:9092,BROKERS://:9091,CONTROLLER://:9093",
@@ -62,3 +67,39 @@ def test_brokers_and_controllers_get_through_whatever_clients_do(
     config = config_with(overrides)
     found = {each.name for each in config.listeners if listener_limits(config, each).is_protected}
     assert found == protected
+
+
+ONE_LISTENER = {"listeners": f"PLAINTEXT://{HOST}:0,CONTROLLER://{HOST}:0"}
+ONE_MORE = {
+    "listeners": f"PLAINTEXT://{HOST}:0,LATER://{HOST}:0,CONTROLLER://{HOST}:0",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LATER:PLAINTEXT,CONTROLLER:PLAINTEXT",
+}
+
+
+def network_with(overrides: dict[str, str]) -> Network:
+    return node_network(asyncio.get_running_loop(), SystemClock(), config_with(overrides))
+
+
+@on_loop
+async def test_requests_on_their_way_in_are_bounded_as_configured() -> None:
+    network = network_with({"queued.max.request.bytes": "200000000"})
+    assert network.buffers.large_bytes_max == 200_000_000
+
+
+@on_loop
+async def test_a_listener_of_the_metadata_waits_with_the_others_until_the_node_serves() -> None:
+    network, services = network_with(ONE_LISTENER), dict[str, Service]()
+    listeners = Listeners(network)
+    first, second = config_with(ONE_LISTENER), config_with(ONE_MORE)
+    listeners.open(first, first.listeners)
+    listeners.reconfigure(first, second)
+    assert listeners.bound(second.broker_listeners, lambda: HOST)[1].port > 0
+    assert network.listeners == []
+    listeners.start(lambda name: services.setdefault(name, NotServing()))
+    assert {each.name for each in network.listeners} == {"PLAINTEXT", "LATER", "CONTROLLER"}
+    assert all(each.service is services[each.name] for each in network.listeners)
+    listeners.reconfigure(second, first)
+    listeners.reconfigure(first, second)
+    assert {each.name for each in network.listeners} == {"PLAINTEXT", "LATER", "CONTROLLER"}
+    listeners.release()
+    await network.stop(0)

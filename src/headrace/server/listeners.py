@@ -1,5 +1,6 @@
 """The node's listeners: their addresses taken, made known, limited, and changed at run time."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -12,6 +13,7 @@ from headrace.net.listener import CannotListen, Listener
 from headrace.net.network import Network
 from headrace.net.service import Service
 from headrace.net.settings import ConnectionSettings
+from headrace.ports import Clock
 
 logger: Final = logging.getLogger("headrace.server")
 
@@ -26,6 +28,17 @@ def node_limits(config: NodeConfig) -> NodeLimits:
         config.integer("max.connections.per.ip"),
         config.connections_per_ip_overrides,
         config.integer(_RATE),
+    )
+
+
+def node_network(loop: asyncio.AbstractEventLoop, clock: Clock, config: NodeConfig) -> Network:
+    """The network of a node, within the bounds of its configuration."""
+    return Network(
+        loop,
+        clock,
+        node_limits(config),
+        config.integer("connections.max.idle.ms"),
+        config.integer("queued.max.request.bytes"),
     )
 
 
@@ -55,11 +68,12 @@ class NotServing:
 class Listeners:
     """The listeners of a node by name."""
 
-    __slots__ = ("_by_name", "_network", "_service_of")
+    __slots__ = ("_by_name", "_is_serving", "_network", "_service_of")
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self._by_name: dict[str, Listener] = {}
+        self._is_serving = False
         self._service_of: Callable[[str], Service] = lambda name: NotServing()
 
     def open(self, config: NodeConfig, endpoints: Iterable[Endpoint]) -> None:
@@ -79,7 +93,7 @@ class Listeners:
 
     def start(self, service_of: Callable[[str], Service]) -> None:
         """Serve whoever connects; `service_of` says who answers on the listener of that name."""
-        self._service_of = service_of
+        self._service_of, self._is_serving = service_of, True
         for name, listener in self._by_name.items():
             listener.service = service_of(name)
             listener.start()
@@ -130,7 +144,9 @@ class Listeners:
         except CannotListen as error:
             logger.error("listener %s was added to the configuration, but %s", endpoint.name, error)
             return
-        self._by_name[endpoint.name].start()
+        # A listener that is in the metadata comes before the node serves, and then waits with the others.
+        if self._is_serving:
+            self._by_name[endpoint.name].start()
 
     def _stop(self, name: str) -> None:
         listener = self._by_name.pop(name, None)

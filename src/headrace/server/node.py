@@ -27,7 +27,6 @@ from headrace.metadata.service import MetadataService
 from headrace.metrics.exposition import CONTENT_TYPE, render
 from headrace.metrics.registry import Registry
 from headrace.net.http import HttpEndpoint, Page
-from headrace.net.network import Network
 from headrace.net.service import Service
 from headrace.ports import Clock, Disk, Entropy, Pace, Workers
 from headrace.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -39,7 +38,7 @@ from headrace.replication.replicas import Replicas
 from headrace.server.background import Background
 from headrace.server.cluster_image import ClusterImage, assignments
 from headrace.server.data_directories import DataDirectories
-from headrace.server.listeners import Listeners, node_limits
+from headrace.server.listeners import Listeners, node_network
 from headrace.server.metadata_follower import MetadataFollower, log_changes
 from headrace.server.metrics_binding import MeasuredParts, bind_metrics
 from headrace.server.node_events import NodeEvents
@@ -133,12 +132,7 @@ class Node:
     def _open_listeners(self, stack: AsyncExitStack) -> None:
         """Take the addresses first: most starts that fail do so because somebody else has the port."""
         config = self._config
-        self.network = Network(
-            asyncio.get_running_loop(),
-            self._ports.clock,
-            node_limits(config),
-            config.integer("connections.max.idle.ms"),
-        )
+        self.network = node_network(asyncio.get_running_loop(), self._ports.clock, config)
         self.listeners = Listeners(self.network)
         stack.callback(self.listeners.release)
         self.listeners.open(config, config.listeners)
@@ -289,6 +283,7 @@ class Node:
             )
 
     def _serve(self, stack: AsyncExitStack) -> None:
+        stack.callback(self.services.auto_topics.cancel)
         stack.push_async_callback(self.network.stop, STOP_GRACE_MS)
         self.listeners.start(self._service_of)
 
