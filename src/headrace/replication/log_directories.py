@@ -81,14 +81,20 @@ class LogDirectories:
         return lambda failure: self.fail(path, failure.message)
 
     def _report_opening(self, directory: LogDirectory) -> None:
-        how = "after a clean stop" if directory.stopped_cleanly else "after an unclean stop"
-        LOGGER.info(
-            "opened %d partitions in %s %s, of which %d were recovered",
-            len(directory.logs),
-            directory.path,
-            how,
-            len(directory.recoveries),
-        )
+        opened = sum(1 for _ in directory)
+        for name in directory.strays:
+            LOGGER.warning("%s in %s was set aside at an earlier start, and is kept", name, directory.path)
+        if not opened:
+            LOGGER.info("no partitions in %s", directory.path)
+        elif directory.stopped_cleanly:
+            LOGGER.info("opened %d partitions in %s after a clean stop", opened, directory.path)
+        else:
+            LOGGER.info(
+                "opened %d partitions in %s after an unclean stop, of which %d were recovered",
+                opened,
+                directory.path,
+                len(directory.recoveries),
+            )
 
     def set_strays_aside(self, is_stray: Callable[[PartitionLog], bool], now_ms: int) -> None:
         """Rename the directories of partitions that are not this node's, for somebody to look at."""
