@@ -22,12 +22,7 @@ from tests.support_node import format_data, node_properties, write_properties
 @asynccontextmanager
 async def inner_node(directory: Path, **overrides: str) -> AsyncIterator[Node]:
     """A node that serves; it is stopped cleanly at the end. Keywords are keys with underscores for dots."""
-    properties_path = directory / "server.properties"
-    directory.mkdir(parents=True, exist_ok=True)
-    keys = {name.replace("_", "."): value for name, value in overrides.items()}
-    write_properties(properties_path, node_properties(directory / "data", 0, keys))
-    if not (directory / "data").exists():
-        format_data(properties_path)
+    properties_path = _prepared(directory, {key.replace("_", "."): text for key, text in overrides.items()})
     disk, clock, entropy = RealDisk(), SystemClock(), SystemEntropy()
     config = load_server_properties(str(properties_path), (), disk, {})
     fatal: list[str] = []
@@ -44,3 +39,13 @@ async def inner_node(directory: Path, **overrides: str) -> AsyncIterator[Node]:
             assert not fatal
     # Transports that were closed are gone in the loop's next round.
     await asyncio.sleep(0)
+
+
+def _prepared(directory: Path, overrides: dict[str, str]) -> Path:
+    """The properties of a node whose directory is formatted, now or at an earlier start."""
+    path = directory / "server.properties"
+    directory.mkdir(parents=True, exist_ok=True)
+    write_properties(path, node_properties(directory / "data", 0, overrides))
+    if not (directory / "data").exists():
+        format_data(path)
+    return path

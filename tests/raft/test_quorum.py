@@ -2,8 +2,8 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 import pytest
@@ -29,6 +29,7 @@ from headrace.testing.entropy import SeededEntropy
 from headrace.testing.memory_disk import Crashed, Loss, MemoryDisk, Operation
 from tests.support_metadata import on_loop
 
+T = TypeVar("T")
 DIRECTORY_ID = UUID(int=0x1234)
 ENDPOINTS = (("CONTROLLER", Address("host", 9093)),)
 LOG = "/data/__cluster_metadata-0"
@@ -441,3 +442,39 @@ async def test_segments_roll_and_all_of_them_are_replayed() -> None:
     assert len([name for name in member.disk.list_directory(LOG) if name.endswith(".log")]) > 5
     member.disk.crash(Loss.EVERYTHING)
     assert member.again().heard.values == values
+
+
+class PausingDisk(MemoryDisk):
+    """What runs off the loop is done at once, but heard of only when the gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    def off_loop(self, call: Callable[[], T]) -> Awaitable[T]:
+        return self._later(call)
+
+    async def _later(self, call: Callable[[], T]) -> T:
+        result = call()
+        await self.gate.wait()
+        return result
+
+
+@on_loop
+async def test_bytes_that_take_the_place_of_truncated_ones_during_a_sync_are_synced_too() -> None:
+    disk = PausingDisk()
+    member = await leader(disk)
+    await member.commit(b"a")
+    metadata_log = member.quorum.metadata_log
+    disk.gate.clear()
+    end = member.quorum.append([b"gone"]).base_offset
+    flush = asyncio.create_task(metadata_log.flush(0))
+    await asyncio.sleep(0)
+    metadata_log.log.truncate_to(end, 0)
+    member.quorum.append([b"kept"])
+    assert b"gone" in disk.durable(metadata_log.log.segments.active.log.path)
+    disk.gate.set()
+    await flush
+    assert metadata_log.log.recovery_point == metadata_log.log.log_end_offset == end + 1
+    assert b"kept" in disk.durable(metadata_log.log.segments.active.log.path)

@@ -14,7 +14,7 @@ from headrace.log.loader import OpenRequest, open_partition
 from headrace.log.log_reads import Isolation
 from headrace.log.partition_log import LogSurroundings, PartitionLog
 from headrace.log.settings import ProducerStateSettings
-from headrace.ports import Clock, Disk, Entropy
+from headrace.ports import Clock, Disk, Entropy, File
 from headrace.raft.batches import ControlBatch, DataBatch, read_batches
 from headrace.raft.settings import METADATA_PARTITION, METADATA_TOPIC_ID, QuorumSettings
 from headrace.raft.snapshots import (
@@ -92,17 +92,29 @@ class MetadataLog:
         A commit waits for the bytes of the log alone: indexes are derived from them, every start scans what
         lies beyond the latest snapshot, and nothing before it is looked up."""
         log = self.log
-        active, end = log.segments.active, log.log_end_offset
-        if active.base_offset != self._synced_base:
-            await log.flush(now_ms)
-            self._synced_base = active.base_offset
-            return
-        log.health.check()
+        is_done = False
+        while not is_done:
+            active, end, cuts = log.segments.active, log.log_end_offset, log.truncations
+            is_synced = active.base_offset == self._synced_base
+            if is_synced:
+                await self._sync_bytes(active.log)
+            else:
+                await log.flush(now_ms)
+            # What a truncation has put in the place of these bytes is not durable by this.
+            is_done = log.truncations == cuts
+            if not is_done:
+                self._synced_base = None
+            elif is_synced:
+                log.mark_flushed(end)
+            else:
+                self._synced_base = active.base_offset
+
+    async def _sync_bytes(self, file: File) -> None:
+        self.log.health.check()
         try:
-            await self._disk.off_loop(active.log.sync)
+            await self._disk.off_loop(file.sync)
         except OSError as error:
-            raise log.health.fail("syncing the metadata log", error) from error
-        log.mark_flushed(end)
+            raise self.log.health.fail("syncing the metadata log", error) from error
 
     async def add_snapshot(self, snapshot_id: SnapshotId, content: bytes) -> None:
         """Keep a snapshot; durable on return."""
