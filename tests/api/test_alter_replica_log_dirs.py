@@ -19,7 +19,7 @@ from headrace.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
-from headrace.replication import moves
+from headrace.replication import log_directories, moves
 from headrace.replication.log_directories import directory_path
 from headrace.testing.memory_disk import Loss
 from tests.support_data import (
@@ -276,3 +276,15 @@ async def test_records_can_be_deleted_while_their_partition_moves(monkeypatch: p
     assert [each.low_watermark for each in response.topics[0].partitions] == [50]
     await node.replicas.background.wait()
     assert node.partition().leader_log.log_start_offset == 50
+
+
+@on_loop
+async def test_wishes_for_partitions_that_never_come_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_directories, "PREFERENCES_MAX", 3)
+    node = await start_node(directories=BOTH)
+    for index in (0, 1, 2, 0, 3):
+        await ask(node, {index: SECOND_DIRECTORY})
+    assert [name.partition for name in node.replicas.directories.preferred] == [2, 0, 3]
+    node.assign(partition=3)
+    assert directory_path(node.partition(TOPIC, 3).leader_log) == SECOND_DIRECTORY
+    assert len(node.replicas.directories.preferred) == 2

@@ -473,8 +473,8 @@ async def test_bytes_that_take_the_place_of_truncated_ones_during_a_sync_are_syn
     await asyncio.sleep(0)
     metadata_log.log.truncate_to(end, 0)
     member.quorum.append([b"kept"])
-    assert b"gone" in disk.durable(metadata_log.log.segments.active.log.path)
+    assert b"gone" in (disk.durable(metadata_log.log.segments.active.log.path) or b"")
     disk.gate.set()
     await flush
     assert metadata_log.log.recovery_point == metadata_log.log.log_end_offset == end + 1
-    assert b"kept" in disk.durable(metadata_log.log.segments.active.log.path)
+    assert b"kept" in (disk.durable(metadata_log.log.segments.active.log.path) or b"")

@@ -18,6 +18,8 @@ from headrace.metadata.ids import UNASSIGNED_DIRECTORY, is_reserved_directory
 from headrace.types import TopicId, TopicPartition
 
 LOGGER: Final = getLogger(__name__)
+#: Partitions that may never come are remembered up to this many, the latest wishes first.
+PREFERENCES_MAX: Final = 10_000
 
 
 class SamePartitionTwice(HeadraceError):
@@ -182,6 +184,13 @@ class LogDirectories:
         log = directory.create(partition, now_ms, topic_id=topic_id)
         self.preferred.pop(partition, None)
         return log
+
+    def prefer(self, partition: TopicPartition, path: str) -> None:
+        """Remember where a partition shall be made if it comes."""
+        self.preferred.pop(partition, None)
+        if len(self.preferred) >= PREFERENCES_MAX:
+            del self.preferred[next(iter(self.preferred))]
+        self.preferred[partition] = path
 
     def _is_online(self, directory_id: UUID) -> bool:
         return any(self._ids[path] == directory_id for path in self.online)

@@ -68,7 +68,7 @@ class Moves:
                 self.abandon(hosted, now_ms)
         if hosted is None or path not in _homes(hosted):
             # A partition that comes later is made there.
-            directories.preferred[name] = path
+            directories.prefer(name, path)
         self._begin(self._replicas.find(*name), directories.online[path], now_ms)
 
     def _begin(self, partition: Partition, target: LogDirectory, now_ms: int) -> None:
