@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from compat.kafka_libs import java_command, kafka_libs, run_java
@@ -106,6 +106,8 @@ class KafkaPeer:
         """Start the process without waiting until it serves."""
         if self._process is not None:
             raise KafkaFailed("Kafka is running already")
+        if is_listened_on(self.host, self.port):
+            raise KafkaFailed(f"somebody else listens on {self.address}")
         command = [java_command(), *self.jvm_options, "-cp", f"{kafka_libs()}/*", "kafka.Kafka"]
         with self.output_file.open("ab") as output:
             self._process = subprocess.Popen(
@@ -130,13 +132,15 @@ class KafkaPeer:
         if process is None:
             raise KafkaFailed("Kafka is not running")
         for _ in range(int(timeout_s / _TRIAL_PAUSE_S)):
-            if serves_clients(self.host, self.port):
+            is_served = serves_clients(self.host, self.port)
+            # Somebody else may answer on the port that this process could not have.
+            if process.poll() is not None:
+                code = process.returncode
+                raise KafkaFailed(f"Kafka ended with {code} before it served:\n{self._output()}")
+            if is_served:
                 return
-            try:
+            with suppress(subprocess.TimeoutExpired):
                 process.wait(_TRIAL_PAUSE_S)
-            except subprocess.TimeoutExpired:
-                continue
-            raise KafkaFailed(f"Kafka ended with {process.returncode} before it served:\n{self._output()}")
         raise KafkaFailed(f"Kafka did not serve within {timeout_s} s:\n{self._output()}")
 
     def stop(self, timeout_s: float = _STOP_TIMEOUT_S) -> None:
@@ -162,6 +166,15 @@ class KafkaPeer:
     def _output(self) -> str:
         lines = self.output_file.read_text(encoding="utf-8", errors="replace").splitlines()
         return "\n".join(lines[-30:])
+
+
+def is_listened_on(host: str, port: int) -> bool:
+    """Whether anybody accepts connections at this address."""
+    try:
+        with socket.create_connection((host, port), timeout=10):
+            return True
+    except OSError:
+        return False
 
 
 def serves_clients(host: str, port: int) -> bool:

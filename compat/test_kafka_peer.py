@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from compat import kafka_peer
 from compat.kafka_peer import CLUSTER_ID, KafkaFailed, KafkaPeer, running_kafka, serves_clients
 from tests.answers.catalogue import PROPERTIES, Scenario, all_scenarios
 from tests.answers.recording import differences, load_family, play
@@ -33,6 +34,24 @@ def test_a_directory_that_was_not_formatted_is_reported(kafka_libs: Path, tmp_pa
     peer = KafkaPeer(tmp_path)
     with pytest.raises(KafkaFailed, match="before it served"):
         peer.start()
+
+
+def test_a_port_that_somebody_else_has_is_reported(shared_kafka: KafkaPeer, tmp_path: Path) -> None:
+    with pytest.raises(KafkaFailed, match="somebody else listens"):
+        KafkaPeer(tmp_path, port=shared_kafka.port).start()
+
+
+def test_the_answers_of_somebody_else_are_not_taken_for_its_own(
+    shared_kafka: KafkaPeer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_peer, "is_listened_on", lambda host, port: False)
+    peer = KafkaPeer(tmp_path, port=shared_kafka.port)
+    peer.launch()
+    process = peer._process
+    assert process is not None
+    process.wait(60)
+    with pytest.raises(KafkaFailed, match="ended with 1 before it served"):
+        peer.wait_until_ready()
 
 
 @pytest.mark.parametrize("scenario", SHARING, ids=str)
