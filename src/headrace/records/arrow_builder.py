@@ -155,10 +155,23 @@ def _encode_headers(columns: Columns) -> pa.Array | None:
     )
 
 
+def encoded_records(columns: pa.RecordBatch, firsts: Longs) -> Iterator[tuple[int, int, int, memoryview]]:
+    """The records of the batches that begin at the rows `firsts`, whose last entry is the number of rows.
+
+    Each batch comes as its number of records, its first and its largest timestamp and its records, which are
+    a view of a larger buffer. The columns are those of `build_batches`; they are one piece of bounded size.
+    """
+    sized = _measure(normalise(columns, NO_TIMESTAMP))
+    yield from _in_runs(sized, firsts, sized.fixed)
+
+
 def _payloads(sized: _Sized, room: int) -> Iterator[tuple[int, int, int, memoryview]]:
-    """Each batch as its number of records, its first and its largest timestamp and its encoded records."""
     bounds = _size_bounds(sized, room)
-    firsts = _cut(bounds, room)
+    yield from _in_runs(sized, _cut(bounds, room), bounds)
+
+
+def _in_runs(sized: _Sized, firsts: Longs, bounds: Longs) -> Iterator[tuple[int, int, int, memoryview]]:
+    """Each batch as its number of records, its first and its largest timestamp and its encoded records."""
     run_of_batch = (np.cumsum(np.add.reduceat(bounds, firsts[:-1])) - 1) // _RUN_BYTES
     starts = np.flatnonzero(np.diff(run_of_batch, prepend=-1)).tolist()
     for start, stop in pairwise([*starts, firsts.size - 1]):
