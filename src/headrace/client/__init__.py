@@ -1,1 +1,1 @@
-"""Talking to a cluster: connections, metadata, columns in and out, administration. Nothing of the server side."""
+"""Talking to a cluster: connections, metadata, columns in and out, administration; nothing of the server."""

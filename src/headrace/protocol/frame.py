@@ -97,6 +97,22 @@ def encode_request(message: Message, version: int, correlation_id: int, client_i
     return b"".join((_SIZE.pack(len(head) + len(body)), head, body))
 
 
+def encode_request_parts(
+    message: Message, version: int, correlation_id: int, client_id: str | None
+) -> list[RecordData]:
+    """A request's frame in pieces to be sent one after the other; record data stay the objects they are."""
+    api = APIS[message.API_KEY]
+    header = RequestHeader(
+        request_api_key=api.key,
+        request_api_version=version,
+        correlation_id=correlation_id,
+        client_id=client_id,
+    )
+    head = encode(header, api.request_header_version(version))
+    pieces = encode_parts(message, version)
+    return [_SIZE.pack(len(head) + sum(map(len, pieces))) + head, *pieces]
+
+
 def decode_response_header(frame: BytesLike, api: Api, version: int) -> tuple[int, int]:
     """The correlation id of a response and where its body starts."""
     from headrace.protocol.messages.headers import ResponseHeader
