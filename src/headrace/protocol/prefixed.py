@@ -93,6 +93,14 @@ class CoordinatorRecords:
         kind = _read_short(buffer, f"{self.name} key", "type")
         return decode(self._class(kind, 1), 0, buffer, _SHORT.size)
 
+    def type_of(self, buffer: BytesLike) -> int:
+        """The type of a record by its key, be it known or not."""
+        return _read_short(buffer, f"{self.name} key", "type")
+
+    def has_type(self, kind: int) -> bool:
+        """Whether records of a type can be read: later releases have other ones."""
+        return kind in self._table
+
     def decode_value(self, key: Message, buffer: BytesLike) -> tuple[Message, int]:
         """The value that belongs to a key, and its version. A tombstone has none: do not ask for it."""
         return decode_versioned(self._class(key.API_KEY, 2), buffer)

@@ -3,7 +3,7 @@
 Nothing here waits itself. What the high watermark is, and that it stands still while too few replicas are in
 sync, is decided here and nowhere else."""
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.append_info import AppendInfo
@@ -27,11 +27,17 @@ from headrace.types import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicId, TopicPartitio
 
 if TYPE_CHECKING:
     from headrace.replication.parked_fetches import ParkedFetch, WaitedPartition
-    from headrace.replication.waits import ConditionWait
 
 NO_LEADER: Final = -1
 ACKS_ALL: Final = -1
 DELETE_TO_HIGH_WATERMARK: Final = -1
+
+
+class Waiter(Protocol):
+    """Somebody who wants to know when something about a partition has changed."""
+
+    def on_progress(self, partition: "Partition") -> None:
+        """Look at the partition again."""
 
 
 class FollowerState:
@@ -95,7 +101,7 @@ class Partition:
         self.is_offline = False
         self.is_deleted = False
         self.parked: dict[ParkedFetch[Any], WaitedPartition] = {}
-        self.waits: dict[ConditionWait, None] = {}
+        self.waits: dict[Waiter, None] = {}
         self._leader_log: PartitionLog | None = None
         self._min_insync_replicas = 1
         self._epoch_unwritten = False

@@ -4,7 +4,7 @@ Whoever follows the metadata calls `assign`, `drop` and `reconfigure`; requests 
 that fails takes its partitions offline, and with the last one the node has nothing left to do."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from logging import getLogger
 from typing import Final
 
@@ -24,20 +24,22 @@ from headrace.replication.log_settings import topic_settings
 from headrace.replication.moves import Moves
 from headrace.replication.partition import Partition
 from headrace.replication.replica_events import ReplicaEvents
+from headrace.replication.turns import Turns
 from headrace.types import TopicId, TopicPartition
 
 LOGGER: Final = getLogger(__name__)
-#: Logs that are made in one turn of the loop. One request may ask for ten thousand.
-LOGS_MADE_PER_TURN: Final = 64
 
 
 class Replicas:
     """All hosted partitions. Make one, `open` it, then hand it every assignment of the metadata."""
 
     __slots__ = (
+        "_clock",
         "_events",
         "_later",
-        "_made_in_turn",
+        "_leaving",
+        "_turns",
+        "_watchers",
         "background",
         "cleaner",
         "cluster",
@@ -72,8 +74,11 @@ class Replicas:
         self.background = Background()
         self.producer_settings = producer_settings or ProducerStateSettings()
         self._events = events
+        self._clock = clock
         self._later: dict[TopicId, dict[int, PartitionAssignment]] = {}
-        self._made_in_turn = 0
+        self._leaving: dict[str, dict[int, Partition]] = {}
+        self._turns = Turns(clock, self._has_more, self._next_step)
+        self._watchers: dict[str, Callable[[Partition], None]] = {}
         settings = DirectorySettings(
             self._log_settings_of,
             self.producer_settings,
@@ -104,6 +109,8 @@ class Replicas:
     async def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Stop cleanly; a directory that fails at it does not keep the others from it."""
         self._later.clear()
+        while self._leave_next(now_ms):
+            await asyncio.sleep(0)
         await self.moves.stop()
         await self.background.wait()
         for partition in self.partitions():
@@ -115,6 +122,15 @@ class Replicas:
                 LOGGER.error("%s was not closed: %s", directory.path, error.message)
 
     # Asking
+
+    def watch(self, topic: str, watcher: Callable[[Partition], None]) -> None:
+        """Be told of every partition of a topic whose leader may have changed, or that is gone."""
+        self._watchers[topic] = watcher
+
+    def _tell(self, partition: Partition) -> None:
+        watcher = self._watchers.get(partition.name.topic)
+        if watcher is not None:
+            watcher(partition)
 
     def partitions(self) -> Iterator[Partition]:
         """Every hosted partition, offline ones included."""
@@ -156,26 +172,22 @@ class Replicas:
         if topic is not None and index in topic.partitions:
             self._assign(assignment, now_ms)
             return
-        if self._made_in_turn == 0:
-            asyncio.get_running_loop().call_soon(self._begin_turn, now_ms)
-        if self._made_in_turn < LOGS_MADE_PER_TURN and not self._later:
-            self._made_in_turn += 1
+        if not self._later and self._turns.take():
             self._assign(assignment, now_ms)
         else:
             self._later.setdefault(assignment.topic_id, {})[index] = assignment
 
-    def _begin_turn(self, now_ms: int) -> None:
-        """Make some of the logs that had to wait."""
-        self._made_in_turn = 0
-        if self._later:
-            asyncio.get_running_loop().call_soon(self._begin_turn, now_ms)
-        while self._later and self._made_in_turn < LOGS_MADE_PER_TURN:
+    def _has_more(self) -> bool:
+        return bool(self._leaving or self._later)
+
+    def _next_step(self) -> None:
+        """Do some of what did not fit into an earlier turn: deletions first, whose names may be wanted."""
+        now_ms = self._clock.now_ms()
+        if not self._leave_next(now_ms) and self._later:
             topic_id, waiting = next(iter(self._later.items()))
-            index = next(iter(waiting))
-            assignment = waiting.pop(index)
+            assignment = waiting.pop(next(iter(waiting)))
             if not waiting:
                 del self._later[topic_id]
-            self._made_in_turn += 1
             self._assign(assignment, now_ms)
 
     def _assign(self, assignment: PartitionAssignment, now_ms: int) -> None:
@@ -195,7 +207,9 @@ class Replicas:
             # One partition that can't be hosted must not keep the others from being hosted.
             LOGGER.error("%s is offline: %s", assignment.partition, error.message)
             partition.go_offline()
+            self._tell(partition)
             return
+        self._tell(partition)
         path = directory_path(log)
         if self.directories.id_of(path) != assignment.directory:
             self.report_home(partition, path)
@@ -205,8 +219,7 @@ class Replicas:
         topic = self.topics.get(name)
         if topic is not None and topic.topic_id != topic_id:
             # The deletion of the old topic was not seen by itself.
-            for index in tuple(topic.partitions):
-                self.drop(TopicPartition(name, index), topic.topic_id, now_ms)
+            self.delete_topic(topic.topic_id, now_ms)
             topic = None
         if topic is None:
             topic = HostedTopic(name, topic_id, topic_settings(self.cluster.topic_config(name)))
@@ -215,6 +228,9 @@ class Replicas:
 
     def _open_log(self, assignment: PartitionAssignment, now_ms: int) -> PartitionLog:
         partition = assignment.partition
+        former = self._leaving.get(partition.topic, {}).pop(partition.partition, None)
+        if former is not None:
+            self._retire(former, now_ms)
         log = self.directories.get_or_create(partition, assignment.topic_id, assignment.directory, now_ms)
         self.logs[partition] = log
         return log
@@ -235,10 +251,18 @@ class Replicas:
         if topic is None or hosted is None:
             return
         if not topic.partitions:
-            self.topics_by_id.pop(topic_id)
-            if self.topics.get(topic.name) is topic:
-                del self.topics[topic.name]
-        self.logs.pop(partition, None)
+            self._forget_topic(topic)
+        self._retire(hosted, now_ms)
+
+    def _forget_topic(self, topic: HostedTopic) -> None:
+        del self.topics_by_id[topic.topic_id]
+        if self.topics.get(topic.name) is topic:
+            del self.topics[topic.name]
+
+    def _retire(self, hosted: Partition, now_ms: int) -> None:
+        partition = hosted.name
+        if self.logs.get(partition) is hosted.log:
+            self.logs.pop(partition, None)
         directory = self.directories.directory_with(partition)
         try:
             self.moves.abandon(hosted, now_ms)
@@ -248,6 +272,7 @@ class Replicas:
         except LogDirectoryOffline as error:
             LOGGER.error("%s could not be deleted: %s", partition, error.message)
         hosted.delete()
+        self._tell(hosted)
 
     def _forget_compaction(self, path: str, partition: TopicPartition) -> None:
         """A round under way notices by itself that its log is gone; this is about the checkpoint."""
@@ -255,11 +280,28 @@ class Replicas:
             self.background.start(self.cleaner.on_deleted(path, partition), f"forgetting {partition}")
 
     def delete_topic(self, topic_id: TopicId, now_ms: int) -> None:
-        """Stop hosting every partition of a topic."""
+        """Stop hosting every partition of a topic. Nobody finds them from now on; their directories are
+        renamed over the next turns of the loop, and before a partition of the same name is made."""
         self._later.pop(topic_id, None)
         topic = self.topics_by_id.get(topic_id)
-        for partition in [] if topic is None else list(topic.partitions.values()):
-            self.drop(partition.name, topic_id, now_ms)
+        if topic is None:
+            return
+        self._forget_topic(topic)
+        self._leaving.setdefault(topic.name, {}).update(topic.partitions)
+        while self._leaving and self._turns.take():
+            self._leave_next(now_ms)
+
+    def _leave_next(self, now_ms: int) -> bool:
+        """Let go of one partition of a deleted topic; False if there is none."""
+        while self._leaving:
+            name, partitions = next(iter(self._leaving.items()))
+            hosted = partitions.popitem()[1] if partitions else None
+            if not partitions:
+                del self._leaving[name]
+            if hosted is not None:
+                self._retire(hosted, now_ms)
+                return True
+        return False
 
     def reconfigure(self, name: str) -> None:
         """Take over the changed configuration of a topic."""
@@ -287,13 +329,15 @@ class Replicas:
         """May be called from within any operation on a log, so files are closed a little later."""
         if self.cleaner is not None:
             self.cleaner.on_directory_failed(path)
-        for partition in self.partitions():
+        leaving = (partition for topic in self._leaving.values() for partition in topic.values())
+        for partition in (*self.partitions(), *leaving):
             log, future = partition.log, partition.future_log
             if future is not None and directory_path(future) == path:
                 self.moves.forget(partition)
             if log is not None and directory_path(log) == path:
                 self.moves.forget(partition)
                 partition.go_offline()
+                self._tell(partition)
                 self.logs.pop(partition.name, None)
                 asyncio.get_running_loop().call_soon(log.close_files)
         self._events.on_directory_failed(path, self.directories.id_of(path))
@@ -305,6 +349,9 @@ class Replicas:
 
 
 def _is_stray(log: PartitionLog, own: dict[TopicPartition, PartitionAssignment]) -> bool:
-    """Without a topic id nothing was ever appended; with another one it is another topic of that name."""
+    """Another topic id is that of another topic of this name. An empty log without one was being made when
+    the node ended, and may go on to be made."""
     assignment = own.get(log.partition)
-    return assignment is None or log.topic_id != assignment.topic_id
+    if assignment is None:
+        return True
+    return log.topic_id != assignment.topic_id and not (log.topic_id is None and log.was_never_written)
