@@ -10,7 +10,7 @@ from headrace.errors import ErrorCode, KafkaError
 from headrace.log.log_reads import Isolation
 from headrace.replication.assignment import PartitionAssignment
 from headrace.replication.log_directories import SamePartitionTwice, directory_path
-from headrace.replication.replicas import LOGS_MADE_PER_TURN
+from headrace.replication.turns import STEPS_PER_TURN
 from headrace.testing.memory_disk import Loss, MemoryDisk, Operation
 from headrace.types import TopicPartition
 from tests.support_data import (
@@ -67,16 +67,16 @@ def hosted(node: DataNode) -> list[int]:
 @on_loop
 async def test_many_new_partitions_are_made_over_several_turns_of_the_loop() -> None:
     node = await start_node()
-    for index in range(3 * LOGS_MADE_PER_TURN):
+    for index in range(3 * STEPS_PER_TURN):
         node.assign(partition=index)
-    assert hosted(node) == list(range(LOGS_MADE_PER_TURN))
+    assert hosted(node) == list(range(STEPS_PER_TURN))
     with pytest.raises(KafkaError) as refusal:
-        node.replicas.find(TOPIC, LOGS_MADE_PER_TURN)
+        node.replicas.find(TOPIC, STEPS_PER_TURN)
     assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
     await asyncio.sleep(0)
-    assert hosted(node) == list(range(2 * LOGS_MADE_PER_TURN))
+    assert hosted(node) == list(range(2 * STEPS_PER_TURN))
     await asyncio.sleep(0)
-    assert hosted(node) == list(range(3 * LOGS_MADE_PER_TURN))
+    assert hosted(node) == list(range(3 * STEPS_PER_TURN))
     await asyncio.sleep(0)
     node.assign("late")
     assert node.partition("late").is_leader
@@ -85,19 +85,19 @@ async def test_many_new_partitions_are_made_over_several_turns_of_the_loop() -> 
 @on_loop
 async def test_a_partition_that_waits_to_be_made_is_made_as_the_metadata_says_by_then() -> None:
     node = await start_node()
-    for index in range(LOGS_MADE_PER_TURN + 3):
+    for index in range(STEPS_PER_TURN + 3):
         node.assign(partition=index)
-    node.assign(partition=LOGS_MADE_PER_TURN, leader_epoch=4, partition_epoch=1)
-    node.assign(partition=LOGS_MADE_PER_TURN + 1, replicas=(NODE + 1,), leader=NODE + 1, partition_epoch=1)
+    node.assign(partition=STEPS_PER_TURN, leader_epoch=4, partition_epoch=1)
+    node.assign(partition=STEPS_PER_TURN + 1, replicas=(NODE + 1,), leader=NODE + 1, partition_epoch=1)
     await asyncio.sleep(0)
-    assert node.partition(TOPIC, LOGS_MADE_PER_TURN).leader_epoch == 4
-    assert hosted(node) == [*range(LOGS_MADE_PER_TURN + 1), LOGS_MADE_PER_TURN + 2]
+    assert node.partition(TOPIC, STEPS_PER_TURN).leader_epoch == 4
+    assert hosted(node) == [*range(STEPS_PER_TURN + 1), STEPS_PER_TURN + 2]
 
 
 @on_loop
 async def test_a_topic_deleted_before_it_was_made_is_not_made() -> None:
     node = await start_node()
-    for index in range(LOGS_MADE_PER_TURN + 3):
+    for index in range(STEPS_PER_TURN + 3):
         node.assign(partition=index)
     node.delete_topic()
     for _ in range(3):

@@ -18,12 +18,13 @@ class CleanerCheckpoints:
     Entries of partitions that are not among `known` any more go with the next write: a topic of the same name
     must not begin with them."""
 
-    __slots__ = ("_disk", "_known", "_offsets", "_writing")
+    __slots__ = ("_disk", "_known", "_offsets", "_unwritten", "_writing")
 
     def __init__(self, disk: Disk, directories: Iterable[str], known: Container[TopicPartition]) -> None:
         self._disk = disk
         self._known = known
         self._writing = asyncio.Lock()
+        self._unwritten: set[str] = set()
         self._offsets = {directory: self._read(directory) for directory in directories}
 
     def get(self, directory: str, partition: TopicPartition) -> int | None:
@@ -62,7 +63,12 @@ class CleanerCheckpoints:
 
     async def _write(self, directory: str) -> None:
         path = f"{directory}/{CLEANER_OFFSET}"
+        self._unwritten.add(directory)
         async with self._writing:
+            if directory not in self._unwritten:
+                # The write before has taken this change along: of a topic's partitions all go at once.
+                return
+            self._unwritten.discard(directory)
             offsets = {
                 each: offset for each, offset in self._offsets[directory].items() if each in self._known
             }

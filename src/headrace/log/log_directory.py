@@ -66,6 +66,7 @@ class LogDirectory:
         "_ports",
         "_removals",
         "_settings",
+        "_starts_outdated",
         "_starts_written",
         "_surroundings",
         "disk",
@@ -101,6 +102,7 @@ class LogDirectory:
         self._points_written: dict[TopicPartition, int] = {}
         self._points_outdated = False
         self._starts_written: dict[TopicPartition, int] = {}
+        self._starts_outdated: set[TopicPartition] = set()
         self._surroundings = LogSurroundings(ports.disk, ports.entropy, self.health, self._on_flush_wanted)
 
     @classmethod
@@ -243,6 +245,8 @@ class LogDirectory:
         logs = self.future_logs if is_future else self.logs
         log = logs.get(partition)
         if log is None:
+            if partition in self._starts_outdated:
+                self._take_back_starts()
             name = self._retired(partition, DirectoryKind.FUTURE) if is_future else directory_name(partition)
             request = self._request(name, partition, self._settings.settings_of(partition.topic))
             log = open_partition(self._surroundings, request, now_ms)
@@ -258,6 +262,8 @@ class LogDirectory:
         if partition in self.logs:
             self.retire(partition, now_ms)
         log = self.future_logs.pop(partition)
+        if partition in self._starts_outdated:
+            self._take_back_starts()
         log.rename_directory(directory_name(partition))
         self.logs[partition] = log
         return log
@@ -287,16 +293,21 @@ class LogDirectory:
     def _disown_checkpoints(self, partition: TopicPartition) -> None:
         """What was written about a log must not be taken for its successor's of the same name.
 
-        A log start beyond its end would cost that one all its records, so it goes at once; there are few. A
-        recovery point only lets recovery pass over segments, and is put right by `flush_rolled`."""
+        A log start beyond its end would cost that one all its records, so it is taken back before there is
+        one. A recovery point only lets recovery pass over segments, and is put right by `flush_rolled`."""
         self._points_outdated = self._points_outdated or partition in self._points_written
-        if self._starts_written.pop(partition, None) is None:
-            return
+        if self._starts_written.pop(partition, None) is not None:
+            self._starts_outdated.add(partition)
+
+    def _take_back_starts(self) -> None:
         try:
             path = f"{self.path}/{checkpoints.LOG_START_OFFSET}"
             checkpoints.write_offsets(self.disk, path, self._starts_written)
         except OSError as error:
             raise self.health.fail(f"writing {checkpoints.LOG_START_OFFSET}", error) from error
+        if not self._checkpointing.locked():
+            # What is on its way to the file otherwise may be older, and has to be corrected once more.
+            self._starts_outdated.clear()
 
     def _retired(self, partition: TopicPartition, kind: DirectoryKind) -> str:
         return retired_name(partition, kind, self._ports.entropy.random_bytes(UNIQUE_ID_BYTES))
@@ -315,6 +326,8 @@ class LogDirectory:
         """Flush only what rolls have left behind; cheap enough to be called after every turn of the loop."""
         if self._points_outdated:
             await self.write_recovery_points()
+        if self._starts_outdated:
+            await self.write_log_starts()
         waiting = list(self._flush_wanted)
         self._flush_wanted.clear()
         for log in waiting:
@@ -370,9 +383,10 @@ class LogDirectory:
             for partition, log in self.logs.items()
             if log.log_start_offset > log.segments.first.base_offset
         }
-        self._starts_written = dict(starts)
-        await self._write_offsets(checkpoints.LOG_START_OFFSET, starts)
-        if starts.keys() - self.logs.keys():
+        self._starts_written, outdated = starts, frozenset(self._starts_outdated)
+        await self._write_offsets(checkpoints.LOG_START_OFFSET, dict(starts))
+        self._starts_outdated -= outdated
+        if self._starts_outdated:
             # A log was retired while its start was on the way.
             await self.write_log_starts()
 

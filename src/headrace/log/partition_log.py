@@ -179,6 +179,11 @@ class PartitionLog:
         return self.segments.size_bytes
 
     @property
+    def was_never_written(self) -> bool:
+        """Whether no record was ever appended, not even one that retention has removed since."""
+        return not self.log_end_offset and not self.size
+
+    @property
     def unflushed_messages(self) -> int:
         return self.log_end_offset - self.recovery_point
 

@@ -99,10 +99,14 @@ class LogDirectories:
             )
 
     def set_strays_aside(self, is_stray: Callable[[PartitionLog], bool], now_ms: int) -> None:
-        """Rename the directories of partitions that are not this node's, for somebody to look at."""
+        """Rename the directories of partitions that are not this node's, for somebody to look at; in those
+        that were never written to there is nothing to see, and they are deleted."""
         for directory in self:
             for is_future, logs in ((False, directory.logs), (True, directory.future_logs)):
-                for partition in [name for name, log in logs.items() if is_stray(log)]:
+                for partition, log in [(name, log) for name, log in logs.items() if is_stray(log)]:
+                    if log.topic_id is None and log.was_never_written:
+                        directory.retire(partition, now_ms, is_future=is_future)
+                        continue
                     directory.retire(partition, now_ms, DirectoryKind.STRAY, is_future=is_future)
                     LOGGER.warning(
                         "%s in %s is not a partition of this node, and was renamed to %s",

@@ -109,8 +109,8 @@ class Replicas:
     async def close(self, now_ms: int, broker_epoch: int = -1) -> None:
         """Stop cleanly; a directory that fails at it does not keep the others from it."""
         self._later.clear()
-        while self._leave_next(now_ms):
-            await asyncio.sleep(0)
+        while self._leaving:
+            self._leave_next(now_ms)
         await self.moves.stop()
         await self.background.wait()
         for partition in self.partitions():
