@@ -10,6 +10,14 @@ from uuid import UUID
 from headrace.api.context import RequestContext
 from headrace.api.leader_hints import LeaderHints
 from headrace.api.produce_form import check_form, is_plain, is_transactional, producer_of
+from headrace.api.produce_verification import (
+    NOTHING_TO_VERIFY,
+    Findings,
+    Unverified,
+    findings_of,
+    kept,
+    verify,
+)
 from headrace.api.services import Api, Services
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.append_info import AppendInfo
@@ -30,10 +38,10 @@ from headrace.records.rules import RecordsRefused
 from headrace.replication.hosted_topic import HostedTopic
 from headrace.replication.partition import ACKS_ALL, Partition
 from headrace.replication.waits import Condition, wait_for_all
+from headrace.transactions.verification import Verdicts
 
 _BY_TOPIC_ID_SINCE: Final = 13
 _LEADER_HINTS_SINCE: Final = 10
-_TRANSACTIONS_V2_SINCE: Final = 12
 _ACKS_NONE: Final = 0
 _ACKS_KNOWN: Final = frozenset({-1, 0, 1})
 _NO_OFFSET: Final = -1
@@ -67,6 +75,7 @@ def handle(
     """Append everything, and reply at once unless something has to be waited for."""
     version = context.version
     all_plain, has_transaction = True, False
+    findings = NOTHING_TO_VERIFY
     for topic in request.topic_data:
         for partition in topic.partition_data:
             records = cast("memoryview | None", partition.records)
@@ -76,22 +85,51 @@ def handle(
                     # It looks at all batches: once is enough, and more would take a square of their number.
                     has_transaction = True
                     check_transaction(request)
-    appending = Appending(services, context, request, all_plain)
+    if has_transaction:
+        verified = verify(services, context, request)
+        if not isinstance(verified, dict):
+            return _append_when_verified(services, context, kept(request), verified)
+        findings = verified
+    appending = Appending(services, context, request, all_plain, findings)
     response = appending.run()
     if appending.unfinished:
         return _finish(services, context, request, response, appending.unfinished)
     return _reply(context, request, response)
 
 
+async def _append_when_verified(
+    services: Services, context: RequestContext, request: ProduceRequest, verdicts: Awaitable[Verdicts]
+) -> ProduceResponse | None:
+    findings = findings_of(await verdicts, context.version)
+    appending = Appending(services, context, request, False, findings)
+    response = appending.run()
+    return await _finish(services, context, request, response, appending.unfinished)
+
+
 class Appending:
     """One request on its way through the partitions."""
 
-    __slots__ = ("_all_plain", "_context", "_hints", "_now_ms", "_request", "_services", "unfinished")
+    __slots__ = (
+        "_all_plain",
+        "_context",
+        "_findings",
+        "_hints",
+        "_now_ms",
+        "_request",
+        "_services",
+        "unfinished",
+    )
 
     def __init__(
-        self, services: Services, context: RequestContext, request: ProduceRequest, all_plain: bool
+        self,
+        services: Services,
+        context: RequestContext,
+        request: ProduceRequest,
+        all_plain: bool,
+        findings: Findings,
     ) -> None:
         self._all_plain = all_plain
+        self._findings = findings
         self._services = services
         self._context = context
         self._request = request
@@ -169,9 +207,10 @@ class Appending:
         acks = self._request.acks
         counters = partition.counters
         counters.produce_requests += 1
-        if not self._all_plain and is_transactional(records):
-            self._verify(partition, records)
-        info = partition.append(records, acks, self._now_ms)
+        if self._findings:
+            info = partition.append(records, acks, self._now_ms, guard=self._guard_of(partition))
+        else:
+            info = partition.append(records, acks, self._now_ms)
         counters.bytes_in += len(records)
         counters.messages_in += info.last_offset - info.first_offset + 1
         result = PartitionProduceResponse(
@@ -184,17 +223,12 @@ class Appending:
             self.unfinished.append(Unfinished(partition, info, result))
         return result
 
-    def _verify(self, partition: Partition, records: memoryview) -> None:
-        """A batch that opens a transaction has to be known to the transaction's coordinator."""
-        version_two = self._context.version >= _TRANSACTIONS_V2_SINCE
-        if not version_two and not self._services.config.flag("transaction.partition.verification.enable"):
-            return
-        producer = producer_of(records)
-        guard: VerificationGuard = partition.leader_log.start_verification(
-            producer.producer_id, producer.base_sequence, producer.epoch, version_two, self._now_ms
-        )
-        if guard is not NO_VERIFICATION_GUARD:
-            raise Unverified(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    def _guard_of(self, partition: Partition) -> VerificationGuard:
+        """What lets a batch open its transaction here, if it has to show anything."""
+        finding = self._findings.get(partition.name, NO_VERIFICATION_GUARD)
+        if isinstance(finding, Unverified):
+            raise finding
+        return finding
 
     def _refused(
         self, name: str, index: int, partition: Partition | None, error: KafkaError
@@ -207,7 +241,7 @@ class Appending:
             if partition is not None:
                 partition.counters.produce_requests_failed += 1
         if isinstance(error, Unverified):
-            result.error_message = error.message
+            result.error_message = error.message or None
         elif isinstance(error, RecordsRefused):
             result.error_message = error.client_message
             result.record_errors = [
@@ -221,17 +255,6 @@ class Appending:
                 leader_id=leader.leader, leader_epoch=leader.leader_epoch
             )
         return result
-
-
-class Unverified(KafkaError):
-    """A transaction that could not be verified; producers take this code for one that passes."""
-
-    def __init__(self, reason: ErrorCode) -> None:
-        super().__init__(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            f"Underlying error: {reason.name}",
-        )
 
 
 def check_transaction(request: ProduceRequest) -> None:

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from headrace.metadata.image import MetadataImage
     from headrace.replication.producer_ids import ProducerIds
     from headrace.replication.replicas import Replicas
+    from headrace.transactions.coordinator import TransactionCoordinator
+    from headrace.transactions.local_markers import LocalMarkers
+    from headrace.transactions.verification import TransactionVerifier
 
 
 @dataclass(slots=True)
@@ -44,6 +47,9 @@ class Services:
     static_config: NodeConfig | None = None
     auto_topics: AutoTopics = field(default_factory=AutoTopics)
     on_config_change: list[Callable[[NodeConfig, NodeConfig], None]] = field(default_factory=list)
+    transactions: "TransactionCoordinator | None" = None
+    verifier: "TransactionVerifier | None" = None
+    markers: "LocalMarkers | None" = None
 
 
 Reply: TypeAlias = Message | None
