@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headrace.net.connection import ServerConnection
-from headrace.net.limits import ListenerLimits, NodeLimits
+from headrace.net.limits import ListenerLimits, NodeLimits, SocketBudget
 from headrace.net.listener import Listener
 from headrace.net.network import Network
 from headrace.net.service import Service
@@ -234,10 +234,11 @@ async def site(
     listener_limits: ListenerLimits | None = None,
     idle_ms_max: int = 600_000,
     large_bytes_max: int = 0,
+    sockets: SocketBudget | None = None,
 ) -> AsyncIterator[Site]:
     """A running site, taken down in the end."""
     clock = ManualClock()
-    network = Network(asyncio.get_running_loop(), clock, limits, idle_ms_max, large_bytes_max)
+    network = Network(asyncio.get_running_loop(), clock, limits, idle_ms_max, large_bytes_max, sockets)
     listener = Listener(network, "PLAINTEXT", "127.0.0.1", 0, service, settings, listener_limits)
     listener.start()
     running = Site(network, listener, clock)

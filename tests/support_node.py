@@ -114,13 +114,16 @@ class RunningNode:
         """Everything that the node has printed since it was started last."""
         return "".join(self.lines)
 
-    def start(self, *arguments: str) -> "RunningNode":
-        """Start the process and return once it accepts connections."""
+    def start(self, *arguments: str, descriptors_max: int | None = None) -> "RunningNode":
+        """Start the process and return once it accepts connections. `descriptors_max` is its `ulimit -n`."""
         self._write_properties()
         self.lines = []
         self._has_ended = False
+        limit = (
+            [] if descriptors_max is None else ["sh", "-c", f'ulimit -n {descriptors_max}; exec "$@"', "sh"]
+        )
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "headrace", "server", str(self.properties_path), *arguments],
+            [*limit, sys.executable, "-m", "headrace", "server", str(self.properties_path), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from headrace.config.node import NodeConfig
-from headrace.net.limits import UNLIMITED, ListenerLimits, NodeLimits, Rate
+from headrace.net.limits import UNLIMITED, ListenerLimits, NodeLimits, Rate, SocketBudget
 from headrace.net.listener import CannotListen, Listener
 from headrace.net.network import Network
 from headrace.net.settings import ConnectionSettings
@@ -68,6 +68,23 @@ def test_connections_beyond_the_limit_wait_until_there_is_room(
 
     run(scenario())
     assert caplog.text.count("accepts no more connections") == 1
+
+
+def test_connections_beyond_the_descriptors_wait_and_the_reason_is_told(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        async with site(Echo(), limits=NodeLimits(), sockets=SocketBudget(2)) as place:
+            first, _, third = [await place.connect() for _ in range(3)]
+            await third.ask(b"patient")
+            await place.accepted(2)
+            await rounds()
+            assert place.listener.accepted == 2
+            first.close()
+            assert await third.reply() == b"patient"
+
+    run(scenario())
+    assert "it has 2 of 2 in all: the process can have 2 connections besides its files" in caplog.text
 
 
 def test_a_raised_limit_lets_in_who_waited(run: Run) -> None:

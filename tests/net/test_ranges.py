@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from headrace.net import ranges
-from headrace.net.outbox import COPIED_RANGE_BYTES, PINS_AHEAD, ROUND_BYTES, Outbox
+from headrace.net.outbox import COPIED_RANGE_BYTES, PINS_AHEAD, ROUND_BYTES, Outbox, PinPool
+from headrace.net.ranges import OutgoingRange
 from headrace.net.settings import ConnectionSettings
 from tests.support_net import (
     Parking,
@@ -338,4 +339,20 @@ def test_many_slow_readers_of_one_file_all_get_it(run: Run, tmp_path: Path) -> N
             assert await asyncio.gather(*(client.reply() for client in clients)) == [content] * 10
 
     run(scenario())
+    disk.close()
+
+
+def test_connections_share_what_may_be_held_for_later(tmp_path: Path) -> None:
+    content = pattern(COPIED_RANGE_BYTES + 1)
+    disk, file = file_of(tmp_path, content)
+    pool = PinPool(3)
+    outboxes = [Outbox(pool), Outbox(pool)]
+    prepared = [
+        [outbox.prepare(WatchedRange(file, 0, len(content))) for _ in range(2)] for outbox in outboxes
+    ]
+    held = [[part.is_pinned for part in parts if isinstance(part, OutgoingRange)] for parts in prepared]
+    assert held == [[True, True], [True, False]]
+    for outbox, parts in zip(outboxes, prepared, strict=True):
+        outbox.release(parts)
+    assert pool.left == 3
     disk.close()

@@ -7,10 +7,19 @@ import pytest
 
 from headrace.config.node import NodeConfig
 from headrace.config.server_properties import read_node_config
-from headrace.net.limits import UNLIMITED
+from headrace.net.limits import UNLIMITED, SocketBudget
 from headrace.net.network import Network
 from headrace.net.service import Service
-from headrace.server.listeners import Listeners, NotServing, listener_limits, node_limits, node_network
+from headrace.server.listeners import (
+    CONNECTIONS_MIN,
+    DESCRIPTORS_KEPT,
+    Listeners,
+    NotServing,
+    listener_limits,
+    node_limits,
+    node_network,
+    socket_budget,
+)
 from headrace.system.clock import SystemClock
 from tests.support_log import on_loop
 from tests.support_node import HOST, node_properties
@@ -103,3 +112,9 @@ async def test_a_listener_of_the_metadata_waits_with_the_others_until_the_node_s
     assert {each.name for each in network.listeners} == {"PLAINTEXT", "LATER", "CONTROLLER"}
     listeners.release()
     await network.stop(0)
+
+
+def test_connections_are_what_files_leave_of_the_descriptors() -> None:
+    assert socket_budget(None) == SocketBudget(UNLIMITED, UNLIMITED)
+    assert socket_budget(1000).connections_max == 1000 - DESCRIPTORS_KEPT
+    assert socket_budget(10).connections_max == CONNECTIONS_MIN

@@ -84,7 +84,7 @@ class ServerConnection:
         self._request_bytes_max = listener.settings.request_bytes_max
         self._outstanding_max = listener.settings.requests_outstanding_max
         self._unsent_bytes_max = listener.settings.unsent_bytes_max
-        self._outbox = Outbox()
+        self._outbox = Outbox(self._network.pins)
         self._slots: deque[Slot] = deque()
         self._close_callbacks: list[Callable[[], None]] = []
         # What was received and not handed over: the beginning of a small or of a large request, or whole

@@ -5,9 +5,11 @@ the system's queue, what is over the limit of its address is refused."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 UNLIMITED: Final = 2**31 - 1
+#: Connections of brokers and controllers that get in although the process has descriptors for no more.
+PROTECTED_EXTRA: Final = 16
 
 
 class Rate:
@@ -58,6 +60,13 @@ class NodeLimits:
     creation_rate_max: int = UNLIMITED
 
 
+class SocketBudget(NamedTuple):
+    """What the descriptors of the process suffice for: connections, and file ranges held for later."""
+
+    connections_max: int = UNLIMITED
+    pins_max: int = UNLIMITED
+
+
 class ListenerCount:
     """The connections of one listener."""
 
@@ -72,10 +81,11 @@ class ListenerCount:
 class ConnectionLimits:
     """Counts connections and says which may come. All limits may be changed at any time."""
 
-    __slots__ = ("_per_ip", "_rate", "_waiting", "connections", "limits")
+    __slots__ = ("_per_ip", "_rate", "_waiting", "connections", "limits", "sockets_max")
 
-    def __init__(self, limits: NodeLimits, now_ms: int) -> None:
+    def __init__(self, limits: NodeLimits, now_ms: int, sockets_max: int = UNLIMITED) -> None:
         self.limits = limits
+        self.sockets_max = sockets_max
         self.connections = 0
         self._per_ip: dict[str, int] = {}
         self._rate = Rate(limits.creation_rate_max, now_ms)
@@ -97,12 +107,30 @@ class ConnectionLimits:
         """Whether a listener may have one more connection."""
         if count.connections >= count.limits.connections_max:
             return False
-        return count.limits.is_protected or self.connections < self.limits.connections_max
+        if count.limits.is_protected:
+            return self.connections < self.sockets_max + PROTECTED_EXTRA
+        return self.connections < self.connections_max
+
+    @property
+    def connections_max(self) -> int:
+        """How many connections there may be: as configured, or as many as the process can have."""
+        return min(self.limits.connections_max, self.sockets_max)
+
+    def what_is_full(self, count: ListenerCount) -> str:
+        """Which limit keeps a listener from having one more connection."""
+        if count.connections >= count.limits.connections_max:
+            return f"max.connections of the listener is {count.limits.connections_max}"
+        if self.sockets_max < self.limits.connections_max:
+            return (
+                f"the process can have {self.sockets_max} connections besides its files; raise the limit of "
+                "open files (ulimit -n) for more"
+            )
+        return f"max.connections is {self.limits.connections_max}"
 
     @property
     def is_exceeded(self) -> bool:
         """Whether there are more connections than allowed, because a protected listener took one."""
-        return self.connections > self.limits.connections_max
+        return self.connections > self.connections_max
 
     def when_room(self, callback: Callable[[], None]) -> None:
         """Call back as soon as a connection closes or the limits change."""

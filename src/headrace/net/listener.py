@@ -136,10 +136,11 @@ class Listener:
         if self._said_full_ms is None or now_ms - self._said_full_ms >= SAY_AGAIN_MS:
             self._said_full_ms = now_ms
             logger.warning(
-                "listener %s accepts no more connections: the limit is reached with %d, %d in all",
+                "listener %s accepts no more connections, it has %d of %d in all: %s",
                 self.name,
                 self.count.connections,
                 self.network.limits.connections,
+                self.network.limits.what_is_full(self.count),
             )
 
     def _on_accept_failed(self, error: OSError) -> None:

@@ -9,9 +9,10 @@ from typing import Final
 from headrace.net.buffers import ReceiveBuffers
 from headrace.net.connection import ServerConnection
 from headrace.net.idle import IdleWheel
-from headrace.net.limits import ConnectionLimits, NodeLimits
+from headrace.net.limits import ConnectionLimits, NodeLimits, SocketBudget
 from headrace.net.listener import Listener
 from headrace.net.loop_load import LoopLoad
+from headrace.net.outbox import PinPool
 from headrace.ports import Clock
 
 IDLE_MS_MAX_DEFAULT: Final = 600_000
@@ -23,7 +24,8 @@ logger = logging.getLogger("headrace.net")
 class Network:
     """The listeners of a process and their connections. Belongs to the thread of its loop.
 
-    `idle_ms_max` is `connections.max.idle.ms`, `large_bytes_max` is `queued.max.request.bytes`."""
+    `idle_ms_max` is `connections.max.idle.ms`, `large_bytes_max` is `queued.max.request.bytes`. `sockets` is
+    what the process has descriptors for."""
 
     def __init__(
         self,
@@ -32,10 +34,13 @@ class Network:
         limits: NodeLimits | None = None,
         idle_ms_max: int = IDLE_MS_MAX_DEFAULT,
         large_bytes_max: int = 0,
+        sockets: SocketBudget | None = None,
     ) -> None:
         self.loop = loop
         self.clock = clock
-        self.limits = ConnectionLimits(limits or NodeLimits(), clock.monotonic_ms())
+        sockets = sockets or SocketBudget()
+        self.limits = ConnectionLimits(limits or NodeLimits(), clock.monotonic_ms(), sockets.connections_max)
+        self.pins = PinPool(sockets.pins_max)
         self.idle = IdleWheel(idle_ms_max, clock.monotonic_ms())
         self.buffers = ReceiveBuffers(large_bytes_max)
         self.load = LoopLoad()

@@ -18,6 +18,7 @@ JOINED_BYTES: Final = 128 * 1024
 COPIED_RANGE_BYTES: Final = 32 * 1024
 #: How many ranges of a connection are pinned ahead of their turn; the others are pinned when it comes.
 PINS_AHEAD: Final = 64
+PINS_AHEAD_IN_ALL: Final = 16_384
 
 Outgoing: TypeAlias = BytesLike | OutgoingRange
 
@@ -25,12 +26,22 @@ _MORE: Final = getattr(socket, "MSG_MORE", 0)
 _BUFFERS: Final = frozenset({bytes, bytearray, memoryview})
 
 
+class PinPool:
+    """How many ranges of all connections may be pinned ahead of their turn: each takes a descriptor."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int = PINS_AHEAD_IN_ALL) -> None:
+        self.left = size
+
+
 class Outbox:
     """A queue of bytes and ranges. `unsent` counts the bytes of both, and of replies not in it yet."""
 
-    __slots__ = ("_pins", "_queue", "_ranges", "put", "unsent")
+    __slots__ = ("_pins", "_pool", "_queue", "_ranges", "put", "unsent")
 
-    def __init__(self) -> None:
+    def __init__(self, pool: PinPool | None = None) -> None:
+        self._pool = pool or PinPool()
         self._queue: deque[Outgoing] = deque()
         #: Queues the prepared parts of a reply.
         self.put: Callable[[Sequence[Outgoing]], None] = self._queue.extend
@@ -49,7 +60,7 @@ class Outbox:
         if len(source) <= COPIED_RANGE_BYTES:
             return read_range(source)
         outgoing = OutgoingRange(source)
-        if self._pins < PINS_AHEAD:
+        if self._pins < PINS_AHEAD and self._pool.left > 0:
             self._pin(outgoing)
         self._ranges += 1
         return outgoing
@@ -62,6 +73,7 @@ class Outbox:
                 if part.is_pinned:
                     part.release()
                     self._pins -= 1
+                    self._pool.left += 1
 
     def clear(self) -> None:
         """Forget what was not sent."""
@@ -142,3 +154,4 @@ class Outbox:
     def _pin(self, outgoing: OutgoingRange) -> None:
         outgoing.pin()
         self._pins += 1
+        self._pool.left -= 1

@@ -24,7 +24,7 @@ from headrace.system.disk import RealDisk
 from headrace.system.entropy import SystemEntropy
 from headrace.system.host import local_host_name
 from headrace.system.pace import SystemPace
-from headrace.system.process import exit_at_once, raise_descriptor_limit
+from headrace.system.process import exit_at_once, raise_descriptor_limit, spare_descriptors
 from headrace.system.workers import ProcessWorkers
 
 LOOP_VARIABLE: Final = "HEADRACE_LOOP"
@@ -138,6 +138,7 @@ class NodeProcess:
             RealDisk,
             SystemPace,
             local_host_name,
+            spare_descriptors(self._disk.descriptor_limit),
         )
         node = Node(self._config, self._own, self._directories, ports, self._on_fatal, self._phases)
         await node.start(stack)

@@ -8,7 +8,7 @@ from typing import Final
 from headrace.config.listeners import Endpoint
 from headrace.config.node import NodeConfig
 from headrace.net.connection import ServerConnection
-from headrace.net.limits import ListenerLimits, NodeLimits
+from headrace.net.limits import ListenerLimits, NodeLimits, SocketBudget
 from headrace.net.listener import CannotListen, Listener
 from headrace.net.network import Network
 from headrace.net.service import Service
@@ -19,6 +19,9 @@ logger: Final = logging.getLogger("headrace.server")
 
 _CONNECTIONS: Final = "max.connections"
 _RATE: Final = "max.connection.creation.rate"
+
+DESCRIPTORS_KEPT: Final = 48
+CONNECTIONS_MIN: Final = 8
 
 
 def node_limits(config: NodeConfig) -> NodeLimits:
@@ -31,14 +34,28 @@ def node_limits(config: NodeConfig) -> NodeLimits:
     )
 
 
-def node_network(loop: asyncio.AbstractEventLoop, clock: Clock, config: NodeConfig) -> Network:
-    """The network of a node, within the bounds of its configuration."""
+def socket_budget(descriptors: int | None) -> SocketBudget:
+    """How a node shares out the descriptors that its files leave.
+
+    A connection takes one, and while a file is sent on it another of the disk's, which the disk gives up. A
+    few are kept for all that is neither: listeners, workers, metrics, threads in the middle of a sync."""
+    if descriptors is None:
+        return SocketBudget()
+    connections = max(CONNECTIONS_MIN, descriptors - DESCRIPTORS_KEPT)
+    return SocketBudget(connections, connections // 4)
+
+
+def node_network(
+    loop: asyncio.AbstractEventLoop, clock: Clock, config: NodeConfig, descriptors: int | None = None
+) -> Network:
+    """The network of a node, within the bounds of its configuration and of the process's descriptors."""
     return Network(
         loop,
         clock,
         node_limits(config),
         config.integer("connections.max.idle.ms"),
         config.integer("queued.max.request.bytes"),
+        socket_budget(descriptors),
     )
 
 

@@ -44,6 +44,7 @@ from headrace.server.metrics_binding import MeasuredParts, bind_metrics
 from headrace.server.node_events import NodeEvents
 from headrace.server.recovery_workers import RecoveryWorkers
 from headrace.server.start_phases import StartPhases
+from headrace.server.transactions import start_transactions
 
 STOP_GRACE_MS: Final = 3_000
 LEAVE_SECONDS_MAX: Final = 10.0
@@ -64,6 +65,7 @@ class NodePorts:
     open_disk: Callable[[], Disk]
     open_pace: Callable[[], Pace]
     local_host_name: Callable[[], str]
+    spare_descriptors: int | None = None
 
 
 class Node:
@@ -122,6 +124,7 @@ class Node:
         self._background = await stack.enter_async_context(Background())
         await self._open_logs(stack)
         self._join_parts()
+        start_transactions(self.services, self._background, stack)
         await self._start_metrics(stack)
         await self._become_leader(stack)
         self._start_tasks(stack)
@@ -132,7 +135,9 @@ class Node:
     def _open_listeners(self, stack: AsyncExitStack) -> None:
         """Take the addresses first: most starts that fail do so because somebody else has the port."""
         config = self._config
-        self.network = node_network(asyncio.get_running_loop(), self._ports.clock, config)
+        self.network = node_network(
+            asyncio.get_running_loop(), self._ports.clock, config, self._ports.spare_descriptors
+        )
         self.listeners = Listeners(self.network)
         stack.callback(self.listeners.release)
         self.listeners.open(config, config.listeners)

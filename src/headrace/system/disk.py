@@ -232,6 +232,11 @@ class RealDisk:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @property
+    def descriptor_limit(self) -> int:
+        """How many files may be open at a time."""
+        return self._limit
+
+    @property
     def open_descriptors(self) -> int:
         """How many files are open right now."""
         return len(self._open_files)

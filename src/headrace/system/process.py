@@ -45,6 +45,12 @@ def raise_descriptor_limit() -> None:
             return
 
 
+def spare_descriptors(taken: int) -> int | None:
+    """How many descriptors are left for other things than the `taken`; None if there is no limit."""
+    soft = _descriptor_limit()
+    return None if soft < 0 else max(0, soft - taken)
+
+
 def _memory() -> tuple[int, int]:
     try:
         with open("/proc/self/statm", "rb") as file:
