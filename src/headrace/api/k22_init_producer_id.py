@@ -1,49 +1,51 @@
-"""InitProducerId: an id and an epoch for an idempotent producer.
+"""InitProducerId: an id and an epoch for an idempotent or a transactional producer.
 
-With a transactional id it is the transaction coordinator's to answer, which this node is not."""
+With a transactional id it is the transaction coordinator's to answer: it shuts out producers that had the id
+before, and ends what they left open."""
 
 from collections.abc import Awaitable
+from typing import Final
 
 from headrace.api.context import RequestContext
+from headrace.api.coordinator_answers import answered, fenced_as_before, transaction_coordinator
 from headrace.api.services import Api, Services
 from headrace.errors import ErrorCode, KafkaError
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.transactions.init_producer_id import NewSession, ProducerIdAndEpoch
 from headrace.types import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+_FENCED_SINCE: Final = 4
 
 
 def handle(
     services: Services, context: RequestContext, request: InitProducerIdRequest
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
-    """A fresh producer id; whatever id the producer had before, it does not matter without a transaction."""
+    """Without a transactional id, a fresh producer id: whatever the producer had before does not matter."""
     has_id, has_epoch = request.producer_id != NO_PRODUCER_ID, request.producer_epoch != NO_PRODUCER_EPOCH
     if has_id != has_epoch:
         return failure(ErrorCode.INVALID_REQUEST)
-    if request.transactional_id is not None:
-        return failure(refusal_of_transaction(services, request))
-    producer_id = services.producer_ids.take()
-    return _later(services) if producer_id is None else _given(producer_id)
-
-
-def refusal_of_transaction(services: Services, request: InitProducerIdRequest) -> ErrorCode:
-    """Why a transactional id is not taken."""
-    if not request.transactional_id:
-        return ErrorCode.INVALID_REQUEST
-    if request.enable2_pc and not services.config.flag("transaction.two.phase.commit.enable"):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    if request.keep_prepared_txn:
-        return ErrorCode.UNSUPPORTED_VERSION
-    timeout_max = services.config.integer("transaction.max.timeout.ms")
-    if not 0 < request.transaction_timeout_ms <= timeout_max:
-        return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    return ErrorCode.NOT_COORDINATOR
+    if request.transactional_id is None:
+        producer_id = services.producer_ids.take()
+        return _later(services) if producer_id is None else _given(producer_id)
+    expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch) if has_id else None
+    session = transaction_coordinator(services).begin_session(
+        NewSession(request.transactional_id, request.transaction_timeout_ms, expected),
+        two_phase_commit=request.enable2_pc,
+        keep_prepared=request.keep_prepared_txn,
+    )
+    return answered(
+        session,
+        lambda given: _given(given.producer_id, given.epoch),
+        lambda code: failure(fenced_as_before(code, context.version, _FENCED_SINCE)),
+    )
 
 
 async def _later(services: Services) -> InitProducerIdResponse:
     return _given(await services.producer_ids.next_id())
 
 
-def _given(producer_id: int) -> InitProducerIdResponse:
-    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+def _given(producer_id: int, epoch: int = 0) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch)
 
 
 def failure(code: ErrorCode) -> InitProducerIdResponse:
