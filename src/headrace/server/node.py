@@ -65,6 +65,7 @@ class NodePorts:
     open_disk: Callable[[], Disk]
     open_pace: Callable[[], Pace]
     local_host_name: Callable[[], str]
+    spare_descriptors: int | None = None
 
 
 class Node:
@@ -134,7 +135,9 @@ class Node:
     def _open_listeners(self, stack: AsyncExitStack) -> None:
         """Take the addresses first: most starts that fail do so because somebody else has the port."""
         config = self._config
-        self.network = node_network(asyncio.get_running_loop(), self._ports.clock, config)
+        self.network = node_network(
+            asyncio.get_running_loop(), self._ports.clock, config, self._ports.spare_descriptors
+        )
         self.listeners = Listeners(self.network)
         stack.callback(self.listeners.release)
         self.listeners.open(config, config.listeners)
