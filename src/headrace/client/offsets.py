@@ -32,11 +32,12 @@ from headrace.types import TopicPartition
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
 
 NOT_FOUND: Final = -1
 _CONSUMER: Final = -1
-#: Since these versions a broker can be asked for the record with the greatest time.
-_VERSION_OF: Final = {MAX_TIMESTAMP: 7}
+#: The first version in which a broker can be asked for these.
+_VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8}
 
 
 class FoundOffset(NamedTuple):
@@ -59,6 +60,8 @@ async def list_offsets(
     timeout_ms: int | None = None,
 ) -> Mapping[TopicPartition, FoundOffset]:
     """The offset of each position: EARLIEST, LATEST, MAX_TIMESTAMP, or a time in milliseconds.
+
+    EARLIEST_LOCAL is where the part begins that is on the broker's own disk.
 
     A time has the first offset whose record is as late or later. With `read_committed` isolation LATEST is
     the last stable offset. Raises UnknownTopics, NoLeader, Unreachable or BrokerRefused once

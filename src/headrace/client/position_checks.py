@@ -1,0 +1,189 @@
+"""Whether a reader's positions still mean what they meant: same topic, same history, still in the log.
+
+What is no longer so is raised, never skipped: a topic created again, a log cut back, a position deleted.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from headrace.client.cluster import Cluster
+from headrace.client.errors import (
+    BrokerRefused,
+    ConnectionLost,
+    CorruptRecords,
+    NoLeader,
+    PositionDiverged,
+    PositionOutOfRange,
+    RequestTimedOut,
+    TopicRecreated,
+    UnknownTopics,
+    Unreachable,
+)
+from headrace.client.links import Lane
+from headrace.client.metadata import NO_NODE, Leader
+from headrace.client.offsets import EARLIEST, EARLIEST_LOCAL, LATEST, list_offsets
+from headrace.client.read_errors import Reaction
+from headrace.client.read_state import ReadState
+from headrace.errors import HeadraceError
+from headrace.protocol.messages.fetch import PartitionData
+from headrace.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from headrace.types import NO_LEADER_EPOCH, TopicPartition
+
+_CONSUMER: Final = -1
+#: How often a leader may deny a position that it has when asked for its range.
+_RANGE_DOUBTS_MAX: Final = 3
+
+
+class PositionChecks:
+    """Checks for one reader. `give_up_ms` is how long a partition may be in trouble; None for ever."""
+
+    def __init__(self, cluster: Cluster, lane: Lane, give_up_ms: int | None) -> None:
+        self._cluster = cluster
+        self._lane = lane
+        self._give_up_ms = give_up_ms
+        self._loop = asyncio.get_running_loop()
+        self.last_trouble: dict[TopicPartition, HeadraceError] = {}
+
+    def note_trouble(self, state: ReadState, code: int) -> None:
+        """Remember what a broker said, to be told if it does not pass."""
+        self.last_trouble[state.partition] = BrokerRefused(code, None, f"fetching {state.partition}")
+
+    def refresh_failed(self, states: Iterable[ReadState], error: HeadraceError) -> None:
+        """Nothing could be learnt about the topics."""
+        for state in states:
+            if isinstance(error, UnknownTopics) and state.partition.topic not in error.names:
+                continue
+            if state.failing_since is not None:
+                self.last_trouble[state.partition] = error
+
+    def look_around(self, states: Iterable[ReadState]) -> None:
+        """Raise what cannot be got over: another topic of the same name, or trouble for too long."""
+        topics = self._cluster.metadata.topics
+        now = self._loop.time()
+        for state in states:
+            if state.is_fetched:
+                continue
+            topic = topics.get(state.partition.topic)
+            if topic is not None and topic.has_id and state.topic_id.int and topic.topic_id != state.topic_id:
+                raise TopicRecreated(topic.name, state.topic_id, topic.topic_id)
+            if state.failing_since is not None:
+                self._give_up_if_due(state, int((now - state.failing_since) * 1000))
+
+    def _give_up_if_due(self, state: ReadState, waited_ms: int) -> None:
+        trouble = self.last_trouble.get(state.partition)
+        if isinstance(trouble, UnknownTopics):
+            if state.topic_id.int:
+                raise TopicRecreated(state.partition.topic, state.topic_id, None)
+            raise trouble
+        if self._give_up_ms is not None and waited_ms >= self._give_up_ms:
+            raise trouble or NoLeader(*state.partition, waited_ms, "it is being elected")
+
+    # The same history
+
+    async def on_same_history(self, node_id: int, states: Sequence[ReadState]) -> list[ReadState]:
+        """Those whose position is on their leader's history; PositionDiverged for one that is known not to be.
+
+        A leader of a new epoch may have lost the end of the log. It is asked where the epoch of what was read
+        last ends with it: below the position, what was read is no longer there.
+        """
+        certain = []
+        doubtful: dict[TopicPartition, tuple[ReadState, Leader]] = {}
+        for state in states:
+            leader = self._cluster.metadata.leader_of(*state.partition)
+            if leader is None or leader.epoch in (NO_LEADER_EPOCH, state.checked_epoch):
+                certain.append(state)
+            elif state.epoch == NO_LEADER_EPOCH or state.replica != NO_NODE:
+                certain.append(state)
+                if state.epoch == NO_LEADER_EPOCH:
+                    state.checked_epoch = leader.epoch
+            else:
+                doubtful[state.partition] = (state, leader)
+        if doubtful:
+            certain += await self._ask_history(node_id, doubtful)
+        return certain
+
+    async def _ask_history(
+        self, node_id: int, doubtful: dict[TopicPartition, tuple[ReadState, Leader]]
+    ) -> list[ReadState]:
+        topics: dict[str, list[OffsetForLeaderPartition]] = defaultdict(list)
+        for (name, partition), (state, leader) in doubtful.items():
+            topics[name].append(
+                OffsetForLeaderPartition(
+                    partition=partition, current_leader_epoch=leader.epoch, leader_epoch=state.epoch
+                )
+            )
+        request = OffsetForLeaderEpochRequest(
+            replica_id=_CONSUMER,
+            topics=[OffsetForLeaderTopic(topic=name, partitions=asked) for name, asked in topics.items()],
+        )
+        try:
+            reply: OffsetForLeaderEpochResponse = await self._cluster.send(node_id, request, lane=self._lane)
+        except (ConnectionLost, RequestTimedOut, Unreachable):
+            for state, _ in doubtful.values():
+                self._cluster.stale(state.partition.topic)
+            return []
+        certain = []
+        for topic in reply.topics:
+            for answer in topic.partitions:
+                found = doubtful.get(TopicPartition(topic.topic, answer.partition))
+                if found is not None and self._is_same(*found, answer):
+                    certain.append(found[0])
+        return certain
+
+    def _is_same(self, state: ReadState, leader: Leader, answer: EpochEndOffset) -> bool:
+        if answer.error_code:
+            self.note_trouble(state, answer.error_code)
+            self._cluster.stale(state.partition.topic)
+            return False
+        if answer.end_offset < state.fetch_from or answer.leader_epoch == NO_LEADER_EPOCH:
+            # An epoch that the leader has never heard of has no end in its history: -1.
+            raise PositionDiverged(
+                state.partition, state.fetch_from, state.epoch, answer.end_offset, answer.leader_epoch
+            )
+        state.checked_epoch = leader.epoch
+        return True
+
+    # Still in the log
+
+    async def judge(self, state: ReadState, code: int, reaction: Reaction) -> None:
+        """Raise what an error that does not pass by itself means; return if it did pass."""
+        if reaction is Reaction.CHECK_RANGE:
+            earliest, latest = await self._range(state.partition)
+            state.range_doubts += 1
+            if not earliest <= state.fetch_from <= latest or state.range_doubts > _RANGE_DOUBTS_MAX:
+                raise PositionOutOfRange(state.partition, state.fetch_from, earliest, latest)
+            return
+        if reaction is Reaction.CORRUPT:
+            raise CorruptRecords(state.partition, state.fetch_from, "the broker found its log damaged there")
+        raise BrokerRefused(code, None, f"fetching {state.partition} at offset {state.fetch_from}")
+
+    async def _range(self, partition: TopicPartition) -> tuple[int, int]:
+        found = [
+            await list_offsets(self._cluster, {partition: which}, isolation="read_uncommitted")
+            for which in (EARLIEST, LATEST)
+        ]
+        return found[0][partition].offset, found[1][partition].offset
+
+    async def end_of_gap(self, state: ReadState, data: PartitionData, isolation_level: int) -> int | None:
+        """Where the readable part of the log ends, if there is nothing left between the position and that.
+
+        Compaction may leave nothing of the last records. It is certain only if the broker had room for any
+        batch and the offsets are on its own disk: what lies in remote storage may just not have come yet.
+        """
+        readable = data.last_stable_offset if isolation_level else data.high_watermark
+        if state.until is None or not state.fetch_from < readable or state.is_fetched:
+            return None
+        if data.preferred_read_replica != NO_NODE:
+            return None
+        local = await list_offsets(self._cluster, {state.partition: EARLIEST_LOCAL})
+        if local[state.partition].offset <= state.fetch_from:
+            return min(readable, state.until)
+        return None
