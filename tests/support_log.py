@@ -1,9 +1,9 @@
 """Batches for the log's tests: short, readable, and always with the fields that matter spelled out."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import wraps
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from headrace.log.health import DirectoryHealth
 from headrace.log.loader import OpenRequest, open_partition
@@ -17,9 +17,11 @@ from headrace.records.compression import Compression
 from headrace.records.control import ControlType, build_end_transaction_marker
 from headrace.records.reader import Record, read_records
 from headrace.testing.entropy import SeededEntropy
+from headrace.testing.memory_disk import MemoryDisk
 from headrace.types import TopicPartition
 
 P = ParamSpec("P")
+T = TypeVar("T")
 NOW_MS = 1_700_000_000_000
 LEADER_EPOCH = 3
 LOGS = "/logs"
@@ -164,3 +166,23 @@ def content(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> byte
 def offsets_in(log: PartitionLog, isolation: Isolation = Isolation.LOG_END) -> list[int]:
     """The offsets of all data records up to the bound of an isolation."""
     return [record.offset for record in records_in(content(log, isolation))]
+
+
+class PausingDisk(MemoryDisk):
+    """What runs off the loop is done at once, but heard of only when the gate is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.waiting = 0
+
+    def off_loop(self, call: Callable[[], T]) -> Awaitable[T]:
+        return self._later(call)
+
+    async def _later(self, call: Callable[[], T]) -> T:
+        result = call()
+        self.waiting += 1
+        await self.gate.wait()
+        self.waiting -= 1
+        return result

@@ -2,8 +2,8 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -27,9 +27,9 @@ from headrace.raft.voters import Voter
 from headrace.testing.clock import ManualClock
 from headrace.testing.entropy import SeededEntropy
 from headrace.testing.memory_disk import Crashed, Loss, MemoryDisk, Operation
+from tests.support_log import PausingDisk
 from tests.support_metadata import on_loop
 
-T = TypeVar("T")
 DIRECTORY_ID = UUID(int=0x1234)
 ENDPOINTS = (("CONTROLLER", Address("host", 9093)),)
 LOG = "/data/__cluster_metadata-0"
@@ -442,23 +442,6 @@ async def test_segments_roll_and_all_of_them_are_replayed() -> None:
     assert len([name for name in member.disk.list_directory(LOG) if name.endswith(".log")]) > 5
     member.disk.crash(Loss.EVERYTHING)
     assert member.again().heard.values == values
-
-
-class PausingDisk(MemoryDisk):
-    """What runs off the loop is done at once, but heard of only when the gate is open."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = asyncio.Event()
-        self.gate.set()
-
-    def off_loop(self, call: Callable[[], T]) -> Awaitable[T]:
-        return self._later(call)
-
-    async def _later(self, call: Callable[[], T]) -> T:
-        result = call()
-        await self.gate.wait()
-        return result
 
 
 @on_loop

@@ -54,17 +54,17 @@ class Flusher:
         self._health.check()
         log = self._log
         while not log.is_closed and log.recovery_point < min(offset, log.log_end_offset):
-            self._wanted = max(self._wanted, offset)
-            joined = self._running
-            if joined is None:
-                self.last_flush_ms = now_ms
-                task = asyncio.ensure_future(self._sync())
-                self._running = task
-                # A waiter that is cancelled must not take the others' sync with it.
-                await asyncio.shield(task)
-            else:
-                await asyncio.shield(joined)
+            # A waiter that is cancelled must not take the others' sync with it.
+            await asyncio.shield(self.begin(offset, now_ms))
             self._health.check()
+
+    def begin(self, offset: int, now_ms: int) -> asyncio.Task[None]:
+        """See to it that everything below `offset` becomes durable soon; the sync that comes next."""
+        self._wanted = max(self._wanted, offset)
+        if self._running is None:
+            self.last_flush_ms = now_ms
+            self._running = asyncio.ensure_future(self._sync())
+        return self._running
 
     def on_truncated(self, offset: int) -> None:
         """Bytes from `offset` on are not those that a running sync is making durable."""
@@ -89,6 +89,15 @@ class Flusher:
         finally:
             self._ceiling = None
             self._running = None
+        if self._is_more_wanted:
+            # Whoever has asked meanwhile may not wait for it.
+            self.begin(self._wanted, self.last_flush_ms)
+
+    @property
+    def _is_more_wanted(self) -> bool:
+        log = self._log
+        is_usable = self._health.failure is None and not log.is_closed
+        return is_usable and log.recovery_point < min(self._wanted, log.log_end_offset)
 
     def _has_moved(self, directory: str, error: OSError) -> bool:
         """Whether files are missing only because the partition was renamed or deleted during a sync; those

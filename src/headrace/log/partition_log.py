@@ -56,6 +56,7 @@ class PartitionLog:
         "is_closed",
         "log_end_offset",
         "log_start_offset",
+        "on_flushed",
         "partition",
         "recovery_point",
         "rules",
@@ -91,6 +92,8 @@ class PartitionLog:
         self.flusher = Flusher(self, surroundings.disk, surroundings.health, now_ms)
         self.deletions = Deletions(surroundings.disk, surroundings.health)
         self.flush_wanted_to = 0
+        self.on_flushed: Callable[[], None] | None = None
+        """Who is told that the recovery point has moved after a sync."""
         self.truncations = 0
         self.is_changed = parts.is_new
         self.rules: dict[AppendOrigin, ValidationRules] = {}
@@ -400,6 +403,8 @@ class PartitionLog:
     def mark_flushed(self, offset: int) -> None:
         """Move the recovery point up, after a sync."""
         self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
+        if self.on_flushed is not None:
+            self.on_flushed()
 
     # The log's start, truncation, retention
 

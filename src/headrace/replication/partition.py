@@ -57,6 +57,7 @@ class Partition:
 
     __slots__ = (
         "_epoch_unwritten",
+        "_flush_to",
         "_leader_log",
         "_min_insync_replicas",
         "counters",
@@ -105,6 +106,7 @@ class Partition:
         self._leader_log: PartitionLog | None = None
         self._min_insync_replicas = 1
         self._epoch_unwritten = False
+        self._flush_to = 0
 
     def __repr__(self) -> str:
         return f"Partition({self.name}, leader={self.leader}, epoch={self.leader_epoch}, isr={set(self.isr)})"
@@ -237,13 +239,29 @@ class Partition:
             guard=guard,
             transaction_version=transaction_version,
         )
-        if followers:
+        if info.must_flush:
+            self._flush_first(log, info.last_offset + 1, now_ms)
+        if followers or self._flush_to > log.recovery_point:
             self.advance_high_watermark()
+            if info.is_duplicate and self._flush_to > log.recovery_point:
+                # The batch that it repeats may be on its way to the disk.
+                info = info._replace(must_flush=True)
         else:
             log.advance_high_watermark(info.last_offset + 1)
         if self.parked or self.waits:
             self.notify()
         return info
+
+    def _flush_first(self, log: PartitionLog, offset: int, now_ms: int) -> None:
+        """Let consumers see what `flush.messages` wants on disk once it is there. The sync is begun here,
+        so that those of several partitions go together."""
+        self._flush_to = offset
+        log.on_flushed = self._on_flushed
+        log.flusher.begin(offset, now_ms)
+
+    def _on_flushed(self) -> None:
+        if self.advance_high_watermark():
+            self.notify()
 
     def _write_epoch(self, log: PartitionLog) -> None:
         """An epoch is durable before the first record that is written in it."""
@@ -259,6 +277,8 @@ class Partition:
         if log is None or len(self.isr) < self.min_insync_replicas:
             return False
         offset = log.log_end_offset
+        if self._flush_to > log.recovery_point:
+            offset = log.recovery_point
         for node, follower in self.followers.items():
             if node in self.isr and follower.log_end_offset < offset:
                 offset = follower.log_end_offset
