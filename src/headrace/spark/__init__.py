@@ -1,1 +1,3 @@
 """Topics as tables and streams of Spark, through the client alone."""
+
+from headrace.spark.registration import register as register
