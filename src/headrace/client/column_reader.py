@@ -97,7 +97,7 @@ class ColumnReader:
         return columns
 
     async def start(self) -> None:
-        """Find the topics and begin to fetch; UnknownTopics, TopicRecreated or BrokerRefused if they are not."""
+        """Find the topics and begin to fetch; raises UnknownTopics, TopicRecreated or BrokerRefused."""
         if self._fetcher is not None:
             return
         await self._find_topics()

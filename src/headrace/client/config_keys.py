@@ -93,7 +93,7 @@ def _gzip_level(name: str, value: object) -> int:
 KEYS: Final[dict[str, Key]] = {
     "bootstrap.servers": Key(_servers),
     "client.id": Key(_text),
-    "client.dns.lookup": _one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "client.dns.lookup": _one_of("use_all_dns_ips"),
     "request.timeout.ms": _within(1),
     "default.api.timeout.ms": _within(1),
     "metadata.max.age.ms": _within(*_DURATION),

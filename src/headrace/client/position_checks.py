@@ -89,7 +89,7 @@ class PositionChecks:
     # The same history
 
     async def on_same_history(self, node_id: int, states: Sequence[ReadState]) -> list[ReadState]:
-        """Those whose position is on their leader's history; PositionDiverged for one that is known not to be.
+        """Those whose position is on their leader's history; PositionDiverged for one that is certainly not.
 
         A leader of a new epoch may have lost the end of the log. It is asked where the epoch of what was read
         last ends with it: below the position, what was read is no longer there.

@@ -4,6 +4,7 @@ An address that does not answer costs the time until the next one is tried along
 """
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -33,7 +34,12 @@ async def dial(address: Address, timeout_ms: int, send_buffer: int, receive_buff
         reason = f"no connection within {timeout_ms} ms; is a firewall in between?"
         raise DialFailed(str(address), reason) from None
     except OSError as error:
-        raise DialFailed(str(address), error.strerror or str(error)) from None
+        raise DialFailed(str(address), _in_words(error)) from None
+
+
+def _in_words(error: OSError) -> str:
+    """What the system says; loops put words of their own in its place."""
+    return os.strerror(error.errno) if error.errno else str(error)
 
 
 async def _resolve(loop: asyncio.AbstractEventLoop, address: Address) -> list[tuple[int, object]]:
