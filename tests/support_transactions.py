@@ -37,3 +37,21 @@ def metadata(
         previous_producer_id=producer_id,
     )
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+class NoTimers:
+    """For shards that are not to do anything by themselves."""
+
+    def schedule(self, key: object, delay_ms: int, operation: object, *, retry: bool = True) -> None:
+        raise AssertionError("the transaction coordinator sets no timers on shards")
+
+    def schedule_if_absent(
+        self, key: object, delay_ms: int, operation: object, *, retry: bool = True
+    ) -> None:
+        raise AssertionError("the transaction coordinator sets no timers on shards")
+
+    def cancel(self, key: object) -> None:
+        """There is nothing to cancel."""
+
+    def is_scheduled(self, key: object) -> bool:
+        return False

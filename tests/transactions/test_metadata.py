@@ -157,9 +157,17 @@ def test_metadata_survives_the_way_to_disk_and_back(
     before: TransactionMetadata = metadata(
         state, epoch=epoch, partitions=joined, next_producer_id=9, client_version=2
     )
-    assert metadata_of("payments-1", value_of(before)) == before
+    assert metadata_of("payments-1", value_of(before, 1)) == before
 
 
 def test_an_empty_id_has_no_list_of_partitions_on_disk() -> None:
-    assert value_of(metadata()).transaction_partitions is None
-    assert metadata_of("payments-1", value_of(metadata())) == metadata()
+    assert value_of(metadata(), 1).transaction_partitions is None
+    assert metadata_of("payments-1", value_of(metadata(), 1)) == metadata()
+
+
+def test_before_transaction_version_one_other_producer_ids_are_not_written() -> None:
+    written = value_of(metadata(TransactionState.ONGOING, next_producer_id=9), 0)
+    assert (written.previous_producer_id, written.next_producer_id) == (-1, -1)
+    with pytest.raises(KafkaError) as refused:
+        value_of(metadata(TransactionState.ONGOING, client_version=2), 0)
+    assert refused.value.code is ErrorCode.UNSUPPORTED_VERSION

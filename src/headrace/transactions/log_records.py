@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+from headrace.errors import ErrorCode, KafkaError
 from headrace.protocol.disk_records.transaction_state import (
     PartitionsSchema,
     TransactionLogKey,
@@ -17,20 +18,28 @@ def key_of(transactional_id: str) -> TransactionLogKey:
     return TransactionLogKey(transactional_id=transactional_id)
 
 
-def value_of(metadata: TransactionMetadata) -> TransactionLogValue:
-    """The value that stands for the metadata; version 0 of it leaves out the other producer ids."""
-    return TransactionLogValue(
+def value_of(metadata: TransactionMetadata, version: int) -> TransactionLogValue:
+    """The value that stands for the metadata. Version 0 of it has no room for the other producer ids, and
+    none for producers of transaction version 2."""
+    value = TransactionLogValue(
         producer_id=metadata.producer_id,
-        previous_producer_id=metadata.previous_producer_id,
-        next_producer_id=metadata.next_producer_id,
         producer_epoch=metadata.producer_epoch,
         transaction_timeout_ms=metadata.timeout_ms,
         transaction_status=metadata.state,
         transaction_partitions=_by_topic(metadata),
         transaction_last_update_timestamp_ms=metadata.last_update_ms,
         transaction_start_timestamp_ms=metadata.start_ms,
-        client_transaction_version=metadata.client_version,
     )
+    if version > 0:
+        value.previous_producer_id = metadata.previous_producer_id
+        value.next_producer_id = metadata.next_producer_id
+        value.client_transaction_version = metadata.client_version
+    elif metadata.client_version:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"the cluster is not at transaction version {metadata.client_version} yet",
+        )
+    return value
 
 
 def metadata_of(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:

@@ -188,10 +188,10 @@ class TransactionShard:
 
     def _write(self, decided: TransactionMetadata, reply: T) -> Decision[T]:
         transactional_id = decided.transactional_id
+        version = record_version(self.server_version)
+        record = CoordinatorRecord(key_of(transactional_id), value_of(decided, version), version)
         self.in_flight.add(transactional_id)
         self._decided[transactional_id] = decided
-        version = record_version(self.server_version)
-        record = CoordinatorRecord(key_of(transactional_id), value_of(decided), version)
         return Decision((record,), reply, on_done=partial(self._on_written, decided))
 
     def _on_written(self, decided: TransactionMetadata, error: BaseException | None) -> None:
