@@ -5,7 +5,7 @@ They are apart from Kafka's, so that what DescribeConfigs tells of a node stays 
 from typing import Final, NamedTuple
 
 from headrace.config.definition import ConfigKey
-from headrace.config.keys.notation import HIGH, INT, LOW, MEDIUM, STRING, key
+from headrace.config.keys.notation import HIGH, INT, LONG, LOW, MEDIUM, STRING, key
 from headrace.config.node import NodeConfig
 from headrace.config.rules import OneOf, Range
 
@@ -26,8 +26,16 @@ LOG_LEVEL: Final = key(
     "headrace.log.level", STRING, "info", HIGH, OneOf("debug", "info", "warning", "error")
 ).means("How much the node tells about itself on its standard output.")
 
+SCRUB_HOURS: Final = key("headrace.scrub.pass.hours", INT, 168, LOW, Range(0)).means(
+    "In how many hours everything on disk is read once and its checksums verified, to find bits that have "
+    "flipped. 0 means never."
+)
+SCRUB_RATE: Final = key("headrace.scrub.bytes.per.second", LONG, 16 * 1024 * 1024, LOW, Range(1)).means(
+    "How fast that is read at most, while it is read."
+)
+
 HEADRACE_KEYS: Final[dict[str, ConfigKey]] = {
-    each.name: each for each in (METRICS_PORT, METRICS_HOST, EVENT_LOOP, LOG_LEVEL)
+    each.name: each for each in (METRICS_PORT, METRICS_HOST, EVENT_LOOP, LOG_LEVEL, SCRUB_HOURS, SCRUB_RATE)
 }
 
 
@@ -38,6 +46,8 @@ class HeadraceSettings(NamedTuple):
     metrics_host: str
     event_loop: str
     log_level: str
+    scrub_hours: int
+    scrub_bytes_per_second: int
 
 
 def headrace_settings(config: NodeConfig) -> HeadraceSettings:
@@ -46,11 +56,15 @@ def headrace_settings(config: NodeConfig) -> HeadraceSettings:
         name: own.parse(config.texts[name]) if config.is_set(name) else own.default
         for name, own in HEADRACE_KEYS.items()
     }
-    port = values[METRICS_PORT.name]
+    port, hours, rate = (values[each.name] for each in (METRICS_PORT, SCRUB_HOURS, SCRUB_RATE))
     assert isinstance(port, int)
+    assert isinstance(hours, int)
+    assert isinstance(rate, int)
     return HeadraceSettings(
         metrics_port=None if port < 0 else port,
         metrics_host=str(values[METRICS_HOST.name]),
         event_loop=str(values[EVENT_LOOP.name]),
         log_level=str(values[LOG_LEVEL.name]),
+        scrub_hours=hours,
+        scrub_bytes_per_second=rate,
     )

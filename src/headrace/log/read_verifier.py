@@ -34,6 +34,11 @@ class ReadVerifier:
         self._found.pop(segment_base, None)
         self._checked.pop(segment_base, None)
 
+    def distrust(self, segment_base: int, size: int) -> None:
+        """Check the first `size` bytes of a segment again before they are handed out: some are damaged."""
+        self._found[segment_base] = max(size, self._found.get(segment_base, 0))
+        self._checked.pop(segment_base, None)
+
     def on_truncated(self, segment_base: int, size: int) -> None:
         """What lies beyond `size` from now on will be this process's own."""
         found = self._found.get(segment_base)

@@ -1,10 +1,10 @@
-"""Reads every byte of a log again and tells where it is not what was written.
+"""Reads the bytes of a log again and tells where they are not what was written.
 
 Fetches check bytes on disk when they are first read (see `read_verifier`); bits that flip later are found
-here. What runs in a worker process is `scrub_files`; nothing is changed by it."""
+here. What runs in a worker process is `scrub_stretch`; nothing is changed by it."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from headrace.log.log_errors import CorruptLog
 from headrace.log.segment_scan import scan_checked, scan_headers
@@ -13,47 +13,55 @@ from headrace.ports import Disk, File
 if TYPE_CHECKING:
     from headrace.log.partition_log import PartitionLog
 
-StretchToScrub = tuple[str, int, int]
-"""A log file, its segment's base offset, and the size up to which it was written."""
+
+class Stretch(NamedTuple):
+    """A part of a log file that begins with a batch; `size` is up to where the file was written."""
+
+    path: str
+    base_offset: int
+    position: int
+    size: int
 
 
-def stretches(log: "PartitionLog") -> list[StretchToScrub]:
-    """What `scrub_files` has to read of a log, as values that travel to a worker."""
-    return [(segment.log.path, segment.base_offset, segment.size) for segment in log.segments]
+class Scrubbed(NamedTuple):
+    """How far a file was read, and every damaged place up to there."""
+
+    position: int
+    damages: list[CorruptLog]
 
 
-def scrub_files(make_disk: Callable[[], Disk], files: list[StretchToScrub]) -> list[CorruptLog]:
-    """Every damaged place in these files, in order."""
-    disk = make_disk()
-    found: list[CorruptLog] = []
-    for path, base_offset, size in files:
-        file = disk.open(path)
-        found += scrub_file(file, base_offset, size)
+def scrub_stretch(make_disk: Callable[[], Disk], stretch: Stretch, bytes_max: int) -> Scrubbed:
+    """Read about `bytes_max` of a file, always some whole batches."""
+    file = make_disk().open(stretch.path)
+    try:
+        return _scrub(file, stretch, stretch.position + bytes_max)
+    finally:
         file.close()
-    return found
 
 
 def scrub_log(log: "PartitionLog") -> list[CorruptLog]:
     """Every damaged place in a log, read here and now."""
     found: list[CorruptLog] = []
     for segment in log.segments:
-        found += scrub_file(segment.log, segment.base_offset, segment.size)
+        stretch = Stretch(segment.log.path, segment.base_offset, 0, segment.size)
+        found += _scrub(segment.log, stretch, segment.size).damages
     return found
 
 
-def scrub_file(file: File, base_offset: int, size: int) -> list[CorruptLog]:
-    """Every damaged batch of one file; where not even its size can be told, the rest counts as one."""
-    found: list[CorruptLog] = []
-    start = 0
-    while start < size:
+def _scrub(file: File, stretch: Stretch, stop: int) -> Scrubbed:
+    """Every damaged batch counts; where not even its size can be told, the rest of the file counts as one."""
+    damages: list[CorruptLog] = []
+    position, size = stretch.position, stretch.size
+    while position < min(stop, size):
         try:
-            for _ in scan_checked(file, base_offset, start, size):
-                continue
-            return found
+            for batch in scan_checked(file, stretch.base_offset, position, size):
+                position = batch.position + batch.size
+                if position >= stop:
+                    break
         except CorruptLog as damage:
-            found.append(damage)
-            start = _after(file, damage.position, size)
-    return found
+            damages.append(damage)
+            position = _after(file, damage.position, size)
+    return Scrubbed(position, damages)
 
 
 def _after(file: File, position: int, size: int) -> int:

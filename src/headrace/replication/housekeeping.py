@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from logging import getLogger
 from typing import Final
 
+from headrace.config.headrace_keys import headrace_settings
 from headrace.config.node import NodeConfig
 from headrace.log.checkpoints import CLEANER_OFFSET, read_offsets
 from headrace.log.cleaner_manager import CleanerManager
@@ -20,6 +21,7 @@ from headrace.replication.log_directories import LogDirectories
 from headrace.replication.log_settings import cleaner_settings, producer_state_settings
 from headrace.replication.moves import UNLIMITED
 from headrace.replication.replicas import Replicas
+from headrace.replication.scrubbing import Scrubber, ScrubSettings
 
 LOGGER: Final = getLogger(__name__)
 DELETION_CHECK_MS: Final = 1_000
@@ -40,7 +42,7 @@ class PeriodicTask:
 class Housekeeping:
     """The tasks of one node. `config` gives its configuration as it is now."""
 
-    __slots__ = ("_clock", "_config", "_replicas", "cleaner")
+    __slots__ = ("_clock", "_config", "_replicas", "_scrub_settings", "cleaner", "scrubber")
 
     def __init__(
         self,
@@ -67,6 +69,11 @@ class Housekeeping:
                 open_pace,
             )
             replicas.cleaner = self.cleaner
+        own = headrace_settings(config())
+        self._scrub_settings = ScrubSettings(own.scrub_hours, own.scrub_bytes_per_second)
+        self.scrubber: Scrubber | None = None
+        if own.scrub_hours:
+            self.scrubber = Scrubber(replicas.logs, workers, open_disk, self._scrub_settings)
         self.reconfigure()
 
     def schedule(self) -> list[PeriodicTask]:
@@ -102,6 +109,9 @@ class Housekeeping:
         if self.cleaner is not None:
             backoff = self._from_config("log.cleaner.backoff.ms")
             tasks.append(PeriodicTask("compaction", backoff, self.compact, backoff))
+        if self.scrubber is not None:
+            round_ms = self._scrub_settings.round_ms
+            tasks.append(PeriodicTask("log scrub", lambda: round_ms, self.scrub, lambda: round_ms))
         return tasks
 
     def _from_config(self, key: str) -> Callable[[], int]:
@@ -176,6 +186,11 @@ class Housekeeping:
         async with asyncio.TaskGroup() as group:
             for _ in range(cleaner.settings.threads):
                 group.create_task(self._compact_all(cleaner, now_ms))
+
+    async def scrub(self, now_ms: int) -> None:
+        """Read a share of what is on disk again, to find bits that have flipped."""
+        if self.scrubber is not None:
+            await self.scrubber.run_round()
 
     async def _compact_all(self, cleaner: CleanerManager, now_ms: int) -> None:
         while await cleaner.clean_once(now_ms):

@@ -269,8 +269,9 @@ class Replicas:
             if directory is not None and not hosted.is_offline:
                 directory.retire(partition, now_ms)
                 self._forget_compaction(directory.path, partition)
-        except LogDirectoryOffline as error:
-            LOGGER.error("%s could not be deleted: %s", partition, error.message)
+        except (LogDirectoryOffline, OSError) as error:
+            # Somebody may have removed files by hand; what is left goes after the next start.
+            LOGGER.error("%s could not be deleted: %s", partition, error)
         hosted.delete()
         self._tell(hosted)
 

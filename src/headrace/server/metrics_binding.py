@@ -129,6 +129,14 @@ def _bind_logs(registry: Registry, parts: MeasuredParts) -> None:
         "Time that syncs of logs took, in ms.",
         lambda: sum(directory.health.sync_ms for directory in replicas.directories),
     )
+    scrubber = parts.housekeeping.scrubber
+    if scrubber is not None:
+        registry.count(
+            "headrace_scrub_bytes_total", "Bytes read again and verified.", lambda: scrubber.bytes_read
+        )
+        registry.count(
+            "headrace_scrub_damages_total", "Damaged batches found in them.", lambda: scrubber.damages
+        )
     cleaner = parts.housekeeping.cleaner
     if cleaner is not None:
         registry.gauge(
