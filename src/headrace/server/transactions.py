@@ -21,6 +21,14 @@ from headrace.transactions.verification import TransactionVerifier, Verification
 
 def start_transactions(services: Services, background: Background, stack: AsyncExitStack) -> None:
     """Serve the transactional ids whose partitions this node leads, until the stack is left."""
+    coordinator = join_transactions(services)
+    stack.push_async_callback(coordinator.runtime.close)
+    coordinator.runtime.start()
+    _schedule(services, coordinator, background)
+
+
+def join_transactions(services: Services) -> TransactionCoordinator:
+    """Put the parts together and hand them to whoever answers requests; nothing is served before a start."""
     replicas, clock = services.replicas, services.clock
     services.markers = LocalMarkers(
         replicas, None, clock, lambda: services.config.integer("request.timeout.ms")
@@ -44,9 +52,7 @@ def start_transactions(services: Services, background: Background, stack: AsyncE
     )
     services.transactions = coordinator
     services.verifier = TransactionVerifier(replicas, coordinator, lambda: _verification(services), clock)
-    stack.push_async_callback(runtime.close)
-    runtime.start()
-    _schedule(services, coordinator, background)
+    return coordinator
 
 
 def _schedule(services: Services, coordinator: TransactionCoordinator, background: Background) -> None:

@@ -66,7 +66,7 @@ class LocalMarkers:
         """Append to each partition; partitions that are not here do not keep the others from it."""
         outcomes: MarkerOutcomes = {}
         parked: dict[TopicPartition, asyncio.Future[None]] = {}
-        appended: list[tuple[Partition, int, bool]] = []
+        appended: list[tuple[Partition, int]] = []
         for name in partitions:
             partition = self._replicas.get(*name)
             if partition is None or partition.is_offline:
@@ -100,7 +100,7 @@ class LocalMarkers:
         partition: Partition,
         marker: Marker,
         outcomes: MarkerOutcomes,
-        appended: list[tuple[Partition, int, bool]],
+        appended: list[tuple[Partition, int]],
     ) -> None:
         now_ms = self._clock.now_ms()
         batch = build_end_transaction_marker(
@@ -122,39 +122,41 @@ class LocalMarkers:
             outcomes[partition.name] = error.code
             return
         end_offset = info.last_offset + 1
-        if info.must_flush or not partition.is_replicated(end_offset):
-            appended.append((partition, end_offset, info.must_flush))
-        else:
+        if partition.is_replicated(end_offset):
             outcomes[partition.name] = ErrorCode.NONE
+        else:
+            appended.append((partition, end_offset))
 
     async def _wait(
         self,
         outcomes: MarkerOutcomes,
         parked: dict[TopicPartition, "asyncio.Future[None]"],
-        appended: list[tuple[Partition, int, bool]],
+        appended: list[tuple[Partition, int]],
     ) -> MarkerOutcomes:
         replicated = wait_for_all(
-            ((partition, _reaches(partition, end)) for partition, end, _ in appended), self._timeout_ms()
+            ((partition, _reaches(partition, end)) for partition, end in appended), self._timeout_ms()
         )
         if replicated is not None:
             await replicated
-        for partition, end_offset, must_flush in appended:
-            outcomes[partition.name] = await self._settle(partition, end_offset, must_flush)
+        for partition, end_offset in appended:
+            outcomes[partition.name] = _settled(partition, end_offset)
         if parked:
             await asyncio.wait(parked.values())
         outcomes.update((name, _outcome(future)) for name, future in parked.items())
         return outcomes
 
-    async def _settle(self, partition: Partition, end_offset: int, must_flush: bool) -> ErrorCode:
-        try:
-            if must_flush:
-                await partition.leader_log.flush(self._clock.now_ms(), end_offset)
-            if not partition.is_replicated(end_offset):
-                return ErrorCode.REQUEST_TIMED_OUT
-        except KafkaError as error:
-            return error.code
-        under_min_isr = bool(partition.followers) and partition.is_under_min_isr
-        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if under_min_isr else ErrorCode.NONE
+
+def _settled(partition: Partition, end_offset: int) -> ErrorCode:
+    """What the wait for replicas has come to."""
+    if partition.is_offline:
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    try:
+        if not partition.is_replicated(end_offset):
+            return ErrorCode.REQUEST_TIMED_OUT
+    except KafkaError as error:
+        return error.code
+    under_min_isr = bool(partition.followers) and partition.is_under_min_isr
+    return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if under_min_isr else ErrorCode.NONE
 
 
 def _reaches(partition: Partition, end_offset: int) -> Callable[[], bool]:
