@@ -17,6 +17,7 @@ from headrace.protocol.message import Message
 
 if TYPE_CHECKING:
     from headrace.api.fetch_sessions import FetchSessions
+    from headrace.groups.coordinator import GroupCoordinator
     from headrace.metadata.controller import Controller
     from headrace.metadata.image import MetadataImage
     from headrace.replication.producer_ids import ProducerIds
@@ -47,6 +48,7 @@ class Services:
     static_config: NodeConfig | None = None
     auto_topics: AutoTopics = field(default_factory=AutoTopics)
     on_config_change: list[Callable[[NodeConfig, NodeConfig], None]] = field(default_factory=list)
+    groups: "GroupCoordinator | None" = None
     transactions: "TransactionCoordinator | None" = None
     verifier: "TransactionVerifier | None" = None
     markers: "LocalMarkers | None" = None

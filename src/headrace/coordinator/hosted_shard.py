@@ -9,11 +9,11 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from headrace.coordinator.joined_writes import EncodedRecord, JoinedWrites
 from headrace.coordinator.keyed_timers import KeyedTimers
-from headrace.coordinator.refusals import loading, not_coordinator
+from headrace.coordinator.refusals import loading, not_coordinator, told
 from headrace.coordinator.shard import CoordinatorRecord, Decision, Operation, Records, Shard, TimedOperation
 from headrace.coordinator.timers import Timer, TimerQueue
 from headrace.errors import ErrorCode, KafkaError
@@ -36,6 +36,8 @@ BATCH_OVERHEAD: Final = 61
 
 S = TypeVar("S", bound=Shard)
 T = TypeVar("T")
+#: Makes a reply of a failure, as the client of a coordinator is told of it.
+Refuse: TypeAlias = Callable[[KafkaError], T]
 
 
 class ShardState(Enum):
@@ -146,7 +148,12 @@ class HostedShard(Generic[S]):
     # Operations
 
     def write(
-        self, operation: Operation[S, T], future: "asyncio.Future[T]", producer: Producer, joins: bool
+        self,
+        operation: Operation[S, T],
+        future: "asyncio.Future[T]",
+        refuse: Refuse[T] | None,
+        producer: Producer,
+        joins: bool,
     ) -> None:
         """Decide, append, replay; the future gets the reply when it is committed, or the failure."""
         try:
@@ -155,13 +162,13 @@ class HostedShard(Generic[S]):
                 self._joined.flush()
             now_ms = self._clock.now_ms()
             decision = operation(shard, now_ms)
-            waiting = Waiting(decision, partial(_resolve, future))
+            waiting = Waiting(decision, partial(_resolve, future, refuse))
             if joins and decision.records and decision.is_replayed:
                 self._joined.add(decision.records, self._encoded(decision.records, now_ms), waiting)
             else:
                 self._take(decision, waiting, now_ms, producer)
         except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it was
-            _fail(future, error)
+            fail(future, refuse, error)
 
     def perform(self, operation: TimedOperation, outcome: Callable[[BaseException | None], None]) -> None:
         """Likewise for an operation that is due by time."""
@@ -175,15 +182,17 @@ class HostedShard(Generic[S]):
         except Exception as error:  # noqa: BLE001 - a timer that fails is logged by whoever set it
             outcome(error)
 
-    def read(self, reading: Callable[[S, int], T], future: "asyncio.Future[T]") -> None:
+    def read(
+        self, reading: Callable[[S, int], T], future: "asyncio.Future[T]", refuse: Refuse[T] | None
+    ) -> None:
         """What the shard says, as soon as all that it is founded on is committed."""
         try:
             shard = self.active()
             self._joined.flush()
             reply = reading(shard, self._clock.now_ms())
-            self._park_or_finish(Waiting(Decision((), reply), partial(_resolve, future)))
+            self._park_or_finish(Waiting(Decision((), reply), partial(_resolve, future, refuse)))
         except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it was
-            _fail(future, error)
+            fail(future, refuse, error)
 
     def complete_transaction(
         self,
@@ -209,9 +218,9 @@ class HostedShard(Generic[S]):
             self._replaying(
                 partial(shard.replay_end_transaction_marker, producer.producer_id, producer.epoch, committed)
             )
-            self._park_or_finish(Waiting(Decision((), None), partial(_resolve, future)))
+            self._park_or_finish(Waiting(Decision((), None), partial(_resolve, future, None)))
         except Exception as error:  # noqa: BLE001 - whoever asked is told, whatever it was
-            _fail(future, error)
+            fail(future, None, error)
 
     # Writing
 
@@ -359,7 +368,6 @@ class HostedShard(Generic[S]):
     def close(self, state: ShardState = ShardState.CLOSED) -> None:
         """Answer whoever waits that this is not the coordinator, and forget the state."""
         self.state = state
-        self.timers.cancel_all()
         self.partition.waits.pop(self, None)
         parked, self._parked = self._parked, deque()
         for waiting in (*parked, *self._joined.abandon()):
@@ -370,6 +378,7 @@ class HostedShard(Generic[S]):
                 shard.on_unloaded()
             except Exception as error:
                 logger.error("unloading %s failed", self.partition.name, exc_info=error)
+        self.timers.cancel_all()
 
 
 def _replay_all(shard: Shard, offset: int, producer: Producer, records: Records) -> None:
@@ -379,15 +388,22 @@ def _replay_all(shard: Shard, offset: int, producer: Producer, records: Records)
         offset += 1
 
 
-def _resolve(future: "asyncio.Future[T]", error: BaseException | None, reply: T) -> None:
+def _resolve(
+    future: "asyncio.Future[T]", refuse: Refuse[T] | None, error: BaseException | None, reply: T
+) -> None:
+    if error is not None:
+        fail(future, refuse, error)
+    elif not future.done():
+        future.set_result(reply)
+
+
+def fail(future: "asyncio.Future[T]", refuse: Refuse[T] | None, error: BaseException) -> None:
+    """Tell whoever waits what went wrong: as a reply if there is a form for it, else as it is."""
     if future.done():
         return
-    if error is None:
-        future.set_result(reply)
-    else:
+    if refuse is None:
         future.set_exception(error)
-
-
-def _fail(future: "asyncio.Future[Any]", error: BaseException) -> None:
-    if not future.done():
-        future.set_exception(error)
+        return
+    if not isinstance(error, KafkaError):
+        logger.error("an operation of a coordinator failed: %s", error, exc_info=error)
+    future.set_result(refuse(told(error)))

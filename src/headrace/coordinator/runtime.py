@@ -12,8 +12,10 @@ from headrace.coordinator.hosted_shard import (
     NO_PRODUCER,
     HostedShard,
     Producer,
+    Refuse,
     ShardSettings,
     ShardState,
+    fail,
 )
 from headrace.coordinator.loading import Loading
 from headrace.coordinator.placement import partition_for
@@ -157,6 +159,7 @@ class CoordinatorRuntime(Generic[S]):
         index: int,
         operation: Operation[S, T],
         *,
+        refuse: Refuse[T] | None = None,
         producer: Producer = NO_PRODUCER,
         joins: bool = False,
     ) -> "asyncio.Future[T]":
@@ -164,23 +167,26 @@ class CoordinatorRuntime(Generic[S]):
 
         With `joins`, the operation neither depends on what other such operations of the same round have
         decided nor they on it, and all are written as one batch. With a producer, its records are part of
-        that producer's transaction. The future fails with what went wrong."""
+        that producer's transaction. The future fails with what went wrong, unless `refuse` makes a reply of
+        it."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         hosted = self.shards.get(index)
         if hosted is None:
-            future.set_exception(not_coordinator())
+            fail(future, refuse, not_coordinator())
         else:
-            hosted.write(operation, future, producer, joins)
+            hosted.write(operation, future, refuse, producer, joins)
         return future
 
-    def read(self, index: int, reading: Reading[S, T]) -> "asyncio.Future[T]":
+    def read(
+        self, index: int, reading: Reading[S, T], refuse: Refuse[T] | None = None
+    ) -> "asyncio.Future[T]":
         """Ask a shard; the answer waits until everything that it may be founded on is committed."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         hosted = self.shards.get(index)
         if hosted is None:
-            future.set_exception(not_coordinator())
+            fail(future, refuse, not_coordinator())
         else:
-            hosted.read(reading, future)
+            hosted.read(reading, future, refuse)
         return future
 
     def read_all(self, reading: Reading[S, T]) -> "list[asyncio.Future[T]]":

@@ -28,6 +28,8 @@ class MetadataFollower:
             self._follow_configs(delta)
         if delta.topics_deleted or delta.partitions:
             self._follow_topics(delta, image)
+        if self._services.groups is not None:
+            self._services.groups.on_new_metadata_image(delta, image)
 
     def _follow_configs(self, delta: MetadataDelta) -> None:
         if concerns_node(self._services, delta):

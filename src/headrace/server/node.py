@@ -38,6 +38,7 @@ from headrace.replication.replicas import Replicas
 from headrace.server.background import Background
 from headrace.server.cluster_image import ClusterImage, assignments
 from headrace.server.data_directories import DataDirectories
+from headrace.server.groups import start_groups
 from headrace.server.listeners import Listeners, node_network
 from headrace.server.metadata_follower import MetadataFollower, log_changes
 from headrace.server.metrics_binding import MeasuredParts, bind_metrics
@@ -124,6 +125,7 @@ class Node:
         self._background = await stack.enter_async_context(Background())
         await self._open_logs(stack)
         self._join_parts()
+        start_groups(self.services, self._ports.entropy, stack)
         start_transactions(self.services, self._background, stack)
         await self._start_metrics(stack)
         await self._become_leader(stack)

@@ -30,8 +30,9 @@ def start_transactions(services: Services, background: Background, stack: AsyncE
 def join_transactions(services: Services) -> TransactionCoordinator:
     """Put the parts together and hand them to whoever answers requests; nothing is served before a start."""
     replicas, clock = services.replicas, services.clock
+    groups = None if services.groups is None else services.groups.runtime
     services.markers = LocalMarkers(
-        replicas, None, clock, lambda: services.config.integer("request.timeout.ms")
+        replicas, groups, clock, lambda: services.config.integer("request.timeout.ms")
     )
     sender = MarkerSender(replicas.node_id, replicas.cluster, services.markers)
 

@@ -38,7 +38,7 @@ class GroupTransactions(Protocol):
         producer_epoch: int,
         committed: bool,
         coordinator_epoch: int,
-        transaction_version: int = ...,
+        transaction_version: int,
     ) -> "asyncio.Future[None]":
         """Write a marker and have it take effect; done when it is committed."""
 
