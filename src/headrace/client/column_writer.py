@@ -193,7 +193,7 @@ class ColumnWriter:
         taken = 0
         try:
             for each in rows:
-                for piece in each.pieces(self._pipeline.piece_bytes):
+                for piece in self._pipeline.pieces(each):
                     await self._guarded(self._pipeline.make_room(piece))
                     await await_partitions(self._cluster, [piece], self._config.max_block_ms)
                     self._require_usable()

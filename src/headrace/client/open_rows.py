@@ -75,7 +75,7 @@ class OpenRows:
         self._add(_Chunk(batch, slots, sizes, np.full(slots.size, now_ms)))
 
     def cut(self, *, older_than_ms: float) -> Cut | None:
-        """Full batches, and all rows of partitions whose first was written at `older_than_ms` or before."""
+        """Full batches, and others whose first row was written at `older_than_ms` or before."""
         if self.written_ms is None:
             return None
         chunk = self._joined()
@@ -140,7 +140,7 @@ def _narrow(slots: Codes) -> NDArray[np.int16] | Codes:
 
 
 def _parts(slots: Codes, sizes: Longs, is_due: NDArray[np.bool_], room: int) -> list[_Part]:
-    """What leaves of each slot; `is_due` says of its first row whether all do."""
+    """What leaves of each slot: full batches, and the last one if its first row `is_due`."""
     reached = np.cumsum(sizes).data
     borders = [0, *(np.flatnonzero(np.diff(slots)) + 1).tolist(), slots.size]
     enough = room * _FULL_ENOUGH
@@ -152,7 +152,7 @@ def _parts(slots: Codes, sizes: Longs, is_due: NDArray[np.bool_], room: int) -> 
         while start < end:
             stop = max(bisect_right(reached, before + room, start, end), start + 1)
             if stop == end and reached[stop - 1] - before < enough:
-                if not is_due[begin]:
+                if not is_due[start]:
                     break
                 is_closed_early = True
             firsts.append(start)

@@ -6,7 +6,8 @@ was taken: encoding goes on, and who comes next waits for it.
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from headrace.client.batch_encoding import Encoder
 from headrace.client.config import ClientConfig
@@ -22,10 +23,11 @@ from headrace.client.write_memory import WriteMemory
 from headrace.ports import Entropy
 from headrace.types import TopicPartition
 
-# Rows are taken in pieces of this size, between which the loop does other things.
-_PIECE_BYTES_MAX = 1024 * 1024
-_PIECES_IN_MEMORY_MIN = 4
-_GROWTH_UNTIL_NEXT_CUT = 1.5
+# Rows are taken in pieces of this size, a few milliseconds of work, between which the loop does other things.
+_PIECE_BYTES_MAX: Final = 4 * 1024 * 1024
+_PIECE_ROWS_MAX: Final = 16_384
+_PIECES_IN_MEMORY_MIN: Final = 4
+_GROWTH_UNTIL_NEXT_CUT: Final = 1.5
 
 Enqueue = Callable[[list[PendingBatch]], None]
 
@@ -50,10 +52,10 @@ class RowPipeline:
         self._encoding: asyncio.Task[None] | None = None
         self._in_encoding: Cut | None = None
 
-    @property
-    def piece_bytes(self) -> int:
-        """How much is taken at a time."""
-        return max(1, min(_PIECE_BYTES_MAX, self._config.buffer_memory // _PIECES_IN_MEMORY_MIN))
+    def pieces(self, rows: Rows) -> Iterator[Rows]:
+        """Rows in the portions in which they are taken."""
+        bytes_max = min(_PIECE_BYTES_MAX, self._config.buffer_memory // _PIECES_IN_MEMORY_MIN)
+        return rows.pieces(max(bytes_max, 1), _PIECE_ROWS_MAX)
 
     @property
     def due_ms(self) -> float | None:

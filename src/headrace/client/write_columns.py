@@ -59,12 +59,13 @@ class Rows:
             None if self.partitions is None else self.partitions[start:stop],
         )
 
-    def pieces(self, bytes_max: int) -> "Iterator[Rows]":
+    def pieces(self, bytes_max: int, rows_max: int) -> "Iterator[Rows]":
         """The rows in turn, in pieces of `bytes_max` bytes at most, or of a single larger row."""
         reached = np.cumsum(self.sizes)
         start = before = 0
         while start < self.count:
-            stop = max(int(np.searchsorted(reached, before + bytes_max, "right")), start + 1)
+            fitting = int(np.searchsorted(reached, before + bytes_max, "right"))
+            stop = max(min(fitting, start + rows_max), start + 1)
             yield self if stop - start == self.count else self.slice(start, stop)
             start, before = stop, int(reached[stop - 1])
 
