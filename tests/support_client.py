@@ -156,7 +156,7 @@ class FakeBroker:
         self.port = 0
         self.rack: str | None = None
         self.is_listed = True
-        self.connections = 0
+        self.connections = self.disconnections = 0
         self.versions: dict[int, tuple[int, int]] = {
             key: (APIS[key].version_min, APIS[key].stable_version_max) for key in SERVED
         }
@@ -202,6 +202,11 @@ class FakeBroker:
         async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.seen[key]) >= count)
 
+    async def left_by(self, count: int) -> None:
+        """Wait until so many clients have gone."""
+        async with asyncio.timeout(PATIENCE_SECONDS), self._changed:
+            await self._changed.wait_for(lambda: self.disconnections >= count)
+
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
@@ -219,6 +224,9 @@ class FakeBroker:
             self._tasks.discard(task)
             self._writers.discard(writer)
             writer.close()
+            self.disconnections += 1
+            async with self._changed:
+                self._changed.notify_all()
 
     async def _on_frame(self, frame: bytes, writer: asyncio.StreamWriter) -> None:
         header, _ = decode_request_header(frame)

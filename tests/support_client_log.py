@@ -1,6 +1,7 @@
 """The logs of fake brokers, and how these answer fetches, fetch sessions included."""
 
 import asyncio
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -38,7 +39,7 @@ LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 
 @dataclass(slots=True)
 class FakePartition:
-    """A partition: who leads it, and its log as batches in order. `epoch_ends` answers questions for history."""
+    """A partition: who leads it, and its log as batches in order; `epoch_ends` are ends of epochs to tell."""
 
     leader: int = 1
     epoch: int = 0
@@ -182,9 +183,7 @@ def _read(
     return data
 
 
-def _leader_error(
-    partition: FakePartition, node_id: int, epoch: int, followers: set[int] = frozenset()
-) -> int:  # type: ignore[assignment]
+def _leader_error(partition: FakePartition, node_id: int, epoch: int, followers: Collection[int] = ()) -> int:
     if partition.leader != node_id and node_id not in followers:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if 0 <= epoch < partition.epoch:

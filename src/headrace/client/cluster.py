@@ -19,7 +19,6 @@ from headrace.client.errors import (
     ConnectionLost,
     NoLeader,
     RequestTimedOut,
-    UnknownTopics,
     Unreachable,
 )
 from headrace.client.link import Link
@@ -213,15 +212,11 @@ class Cluster:
         patience = self.patience()
         while True:
             reason = "it is being elected"
-            try:
-                topics = await self.topics([topic])
-                if partition not in topics[topic].partitions:
-                    reason = f"the topic has {len(topics[topic].partitions)} partitions"
-                elif (found := self.metadata.leader_of(topic, partition)) is not None:
-                    return found
-            except (Unreachable, UnknownTopics):
-                if patience.is_over:
-                    raise
+            topics = await self.topics([topic])
+            if partition not in topics[topic].partitions:
+                reason = f"the topic has {len(topics[topic].partitions)} partitions"
+            elif (found := self.metadata.leader_of(topic, partition)) is not None:
+                return found
             if patience.is_over:
                 raise NoLeader(topic, partition, patience.waited_ms, reason)
             self.in_use.mark_stale(topic)
