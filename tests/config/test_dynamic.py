@@ -2,13 +2,17 @@
 
 import pytest
 
+from headrace.config.describe import BrokerLayers, Source, describe_broker
 from headrace.config.dynamic import (
     effective_node,
     unsupported_at_run_time,
     usable,
     validate_broker_change,
 )
+from headrace.config.node import NodeConfig
+from headrace.config.providers import resolve_variables
 from headrace.errors import ErrorCode, KafkaError
+from headrace.testing.memory_disk import MemoryDisk
 from tests.support_config import node
 
 
@@ -139,13 +143,62 @@ def test_a_change_that_can_be_gives_the_new_configuration() -> None:
     assert kept["max.connections"] == 7
 
 
-def test_variables_of_a_change_are_resolved_first() -> None:
-    new = validate_broker_change(
-        node(),
-        {},
-        {},
-        {"max.connections": "${file:x}"},
-        per_broker=True,
-        resolve=lambda texts: {name: text.replace("${file:x}", "4") for name, text in texts.items()},
-    )
-    assert new["max.connections"] == 4
+FILE_PROVIDER = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
+
+
+def node_with_file(static: dict[str, str] | None = None) -> NodeConfig:
+    """A node that can read `/run/app.properties`."""
+    disk = MemoryDisk()
+    disk.make_directory("/run")
+    disk.replace("/run/app.properties", b"threads=9\nmany=a lot\npolicy=compact\n")
+    return NodeConfig(node(static).texts, lambda texts: resolve_variables(texts, disk, {}))
+
+
+def in_file(key: str, path: str = "/run/app.properties") -> str:
+    return f"${{file:{path}:{key}}}"
+
+
+@pytest.mark.parametrize(
+    ("providers", "text", "words"),
+    [
+        ({}, in_file("threads"), f"Invalid value {in_file('threads')} for configuration num.io.threads"),
+        (FILE_PROVIDER, in_file("many"), "Invalid value a lot for configuration num.io.threads"),
+        (FILE_PROVIDER, in_file("any", "/nowhere"), "Could not read properties from file /nowhere"),
+    ],
+    ids=["no provider", "no number", "no file"],
+)
+def test_a_change_with_variables_is_refused_for_what_they_stand_for(
+    providers: dict[str, str], text: str, words: str
+) -> None:
+    proposed = {**providers, "num.io.threads": text}
+    with pytest.raises(KafkaError) as caught:
+        validate_broker_change(node_with_file(), {}, {}, proposed, per_broker=True)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+    assert words in str(caught.value)
+
+
+def test_variables_of_a_change_hold_by_the_providers_that_come_with_it() -> None:
+    static, stored = node_with_file(), {**FILE_PROVIDER, "num.io.threads": in_file("threads")}
+    assert validate_broker_change(static, {}, {}, stored, per_broker=True)["num.io.threads"] == 9
+    assert effective_node(static, {}, stored)["num.io.threads"] == 9
+    layers = BrokerLayers(static, {}, stored)
+    assert layers.broker["num.io.threads"] == in_file("threads")
+    (entry,) = describe_broker(layers, ["num.io.threads"])
+    assert (entry.value, entry.source) == ("9", Source.DYNAMIC_BROKER)
+
+
+def test_providers_of_the_file_serve_keys_that_take_any_text() -> None:
+    static, stored = node_with_file(FILE_PROVIDER), {"log.cleaner.delete.retention.ms": in_file("threads")}
+    assert effective_node(static, {}, stored)["log.cleaner.delete.retention.ms"] == 86_400_000
+    assert effective_node(static, {"advertised.listeners": in_file("policy")}, {}).texts == static.texts
+    reporters = {"metric.reporters": in_file("policy")}
+    assert effective_node(static, reporters, {})["metric.reporters"] == ("compact",)
+
+
+def test_a_variable_that_cannot_be_looked_up_any_more_is_passed_over() -> None:
+    stored = {**FILE_PROVIDER, "num.io.threads": in_file("threads", "/gone"), "max.connections": "7"}
+    config = effective_node(node_with_file(), {}, stored)
+    assert (config["num.io.threads"], config["max.connections"]) == (8, 7)

@@ -70,8 +70,8 @@ class BrokerLayers:
 
     def __init__(self, static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
         self.static = static
-        self.cluster = usable(cluster, per_broker=False)
-        self.broker = usable(broker, per_broker=True)
+        self.cluster = usable(cluster, per_broker=False, resolve=static.resolve)
+        self.broker = usable(broker, per_broker=True, resolve=static.resolve)
         self.effective = effective_node(static, self.cluster, self.broker)
 
     def synonyms(self, name: str, *, sensitive: bool) -> tuple[SynonymValue, ...]:

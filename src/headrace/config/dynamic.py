@@ -16,6 +16,8 @@ from headrace.config.refusals import InvalidConfig, invalid_request, invalid_val
 from headrace.config.synonyms import broker_synonyms, listener_base_name
 from headrace.config.unsupported import UnsupportedKey, unsupported_keys
 
+Resolve = Callable[[Mapping[str, str]], Mapping[str, str]]
+
 _SECURITY_KEYS: Final = frozenset(
     {
         "ssl.key.password",
@@ -69,7 +71,7 @@ def effective_node(static: NodeConfig, cluster: Mapping[str, str], broker: Mappi
         if name in texts:
             least, most = static.integer(least_key), static.integer(most_key)
             texts[name] = str(min(max(int(texts[name]), least), most))
-    return NodeConfig(texts)
+    return NodeConfig(texts, static.resolve)
 
 
 def unsupported_at_run_time(
@@ -83,9 +85,28 @@ def _with_run_time_texts(
     static: NodeConfig, cluster: Mapping[str, str], broker: Mapping[str, str]
 ) -> dict[str, str]:
     texts = dict(static.texts)
-    _override(texts, usable(cluster, per_broker=False))
-    _override(texts, usable(broker, per_broker=True))
+    _override(texts, usable(cluster, per_broker=False, resolve=static.resolve))
+    _override(texts, usable(broker, per_broker=True, resolve=static.resolve))
+    if any(_has_variable(text) for text in texts.values()):
+        # By now providers of server.properties count as well as those that were set at run time.
+        texts = _resolved(texts, static.resolve)
+        for name in [name for name in texts if not _is_readable(name, texts[name])]:
+            del texts[name]
+            if name in static.texts:
+                texts[name] = static.texts[name]
     return texts
+
+
+def _resolved(texts: Mapping[str, str], resolve: Resolve) -> dict[str, str]:
+    """The texts with their variables replaced; without those that have one, if they can't be looked up."""
+    try:
+        return dict(resolve(texts))
+    except InvalidConfig:
+        return {name: text for name, text in texts.items() if not _has_variable(text)}
+
+
+def _has_variable(text: str) -> bool:
+    return "${" in text
 
 
 def _unsupported_besides(static: NodeConfig, node: NodeConfig) -> list[UnsupportedKey]:
@@ -98,17 +119,30 @@ def _unsupported_besides(static: NodeConfig, node: NodeConfig) -> list[Unsupport
     return [key for key in found if node.texts.get(key.name) != static.texts.get(key.name)]
 
 
-def usable(texts: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-    """The stored texts without those that could not have been set: unreadable, or not to be changed there."""
-    return {name: text for name, text in texts.items() if _is_usable(name, text, per_broker=per_broker)}
+def usable(texts: Mapping[str, str], *, per_broker: bool, resolve: Resolve = dict) -> dict[str, str]:
+    """The stored texts without those that could not have been set: unreadable, or not to be changed there.
+
+    Variables stay in them, and are looked up where providers are among the texts themselves."""
+    resolved = _resolved(texts, resolve)
+    return {
+        name: text
+        for name, text in texts.items()
+        if name in resolved and _is_usable(name, resolved[name], per_broker=per_broker)
+    }
 
 
 def _is_usable(name: str, text: str, *, per_broker: bool) -> bool:
+    if not _is_readable(name, text):
+        return False
+    return not (_is_static(name) or name in _SECURITY_KEYS or (not per_broker and _is_per_broker_only(name)))
+
+
+def _is_readable(name: str, text: str) -> bool:
     try:
         _check_type(name, text)
     except InvalidConfig:
         return False
-    return not (_is_static(name) or name in _SECURITY_KEYS or (not per_broker and _is_per_broker_only(name)))
+    return True
 
 
 def validate_broker_change(
@@ -118,20 +152,21 @@ def validate_broker_change(
     proposed: Mapping[str, str],
     *,
     per_broker: bool,
-    resolve: Callable[[Mapping[str, str]], Mapping[str, str]] = dict,
 ) -> NodeConfig:
     """The configuration this broker would have if `proposed` were its (or the cluster's) run-time texts.
 
-    Refused with INVALID_REQUEST, as Kafka does. `resolve` replaces variables such as `${file:…}`.
+    Refused with INVALID_REQUEST, as Kafka does. Variables such as `${file:…}` are looked up where their
+    providers are proposed with them; those of server.properties are heeded once the types have been checked.
     """
-    resolved = {k: v for k, v in resolve(proposed).items() if not k.startswith(f"{PROVIDERS_KEY}.")}
     current = effective_node(static, cluster, broker)
     try:
+        resolved = {k: v for k, v in static.resolve(proposed).items() if not k.startswith(PROVIDERS_KEY)}
         _check_names(resolved, per_broker=per_broker)
         texts = dict(static.texts)
-        _override(texts, usable(cluster, per_broker=False) if per_broker else resolved)
-        _override(texts, resolved if per_broker else usable(broker, per_broker=True))
-        new = NodeConfig(texts)
+        resolve = static.resolve
+        _override(texts, usable(cluster, per_broker=False, resolve=resolve) if per_broker else resolved)
+        _override(texts, resolved if per_broker else usable(broker, per_broker=True, resolve=resolve))
+        new = NodeConfig(resolve(texts), resolve)
         check_node(new)
         if unsupported := _unsupported_besides(static, new):
             raise InvalidConfig(str(unsupported[0]), key=unsupported[0].name)

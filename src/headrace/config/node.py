@@ -1,6 +1,6 @@
 """A node's configuration: what server.properties says, typed and checked as a whole."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
@@ -30,10 +30,14 @@ _INTER_BROKER_PROTOCOL = "security.inter.broker.protocol"
 class NodeConfig:
     """The values of every key of one node, each by itself checked; `node_checks` sees that they fit together.
 
-    `texts` are the properties as set (with `broker.id` and `node.id` standing in for each other).
+    `texts` are the properties as set (with `broker.id` and `node.id` standing in for each other). `resolve`
+    replaces variables such as `${file:…}` in texts that come later, as it did in these.
     """
 
-    def __init__(self, texts: Mapping[str, str]) -> None:
+    def __init__(
+        self, texts: Mapping[str, str], resolve: Callable[[Mapping[str, str]], Mapping[str, str]] = dict
+    ) -> None:
+        self.resolve = resolve
         self.texts: dict[str, str] = with_node_id_synonyms(texts)
         self._values: dict[str, ConfigValue] = {}
         for name, key in BROKER_KEYS.items():

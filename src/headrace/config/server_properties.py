@@ -26,7 +26,10 @@ class UnknownKey(NamedTuple):
 
 def read_node_config(texts: Mapping[str, str]) -> NodeConfig:
     """The configuration in these properties; InvalidConfig names the key, the value and the reason."""
-    config = NodeConfig(texts)
+    return _checked(NodeConfig(texts))
+
+
+def _checked(config: NodeConfig) -> NodeConfig:
     check_node(config)
     return config
 
@@ -36,7 +39,11 @@ def load_server_properties(
 ) -> NodeConfig:
     """The configuration in a file, with `key=value` overrides of the command line and variables replaced."""
     texts = load_properties(disk.read(path)) | parse_overrides(overrides)
-    return read_node_config(resolve_variables(texts, disk, environment))
+
+    def resolve(given: Mapping[str, str]) -> Mapping[str, str]:
+        return resolve_variables(given, disk, environment)
+
+    return _checked(NodeConfig(resolve(texts), resolve))
 
 
 def unknown_keys(config: NodeConfig) -> list[UnknownKey]:
