@@ -73,6 +73,9 @@ class File(Protocol):
     def truncate(self, size: int) -> None:
         """Cut or (with zeros, sparsely) grow the file to `size`."""
 
+    def trim(self, size: int) -> None:
+        """Cut off room beyond `size` that was never handed to a reader, so that pins need not be heeded."""
+
     def sync(self) -> None:
         """Block until the file's bytes and size are durable. Off the loop: `Disk.off_loop(file.sync)`."""
 

@@ -1,6 +1,7 @@
 """Reading: ranges by offset and size, bounds by isolation, offsets by time, damage that is never served."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -321,6 +322,26 @@ def open_log_at(disk: RealDisk, tmp_path: Path) -> PartitionLog:
 
 def sent(range_: FileRange, descriptor: int) -> bytes:
     return os.pread(descriptor, range_.length, range_.position)
+
+
+def test_rolling_a_preallocated_segment_copies_nothing_for_those_who_read_it(tmp_path: Path) -> None:
+    """Nobody was handed the room beyond the end, so it is cut off in place."""
+    settings = replace(SMALL, preallocate=True)
+    surroundings = LogSurroundings(RealDisk(), SeededEntropy(), DirectoryHealth(str(tmp_path)))
+    log = open_partition(
+        surroundings, OpenRequest(f"{tmp_path}/topic-0", PARTITION, settings, UNVERIFIED), NOW_MS
+    )
+    fill(log, 2)
+    path, size = Path(log.segments.first.log.path), log.segments.first.size
+    file_before = path.stat()
+    assert file_before.st_size == settings.segment_bytes
+    range_ = log.read(0, 10_000).records
+    assert range_ is not None
+    with range_.pin() as descriptor:
+        before = sent(range_, descriptor)
+        log.roll(NOW_MS)
+        assert (path.stat().st_ino, path.stat().st_size) == (file_before.st_ino, size)
+        assert sent(range_, descriptor) == before
 
 
 @on_loop

@@ -504,7 +504,7 @@ class Segment:
         self.offset_index.trim()
         self.time_index.trim()
         if self._preallocated:
-            self.log.truncate(self.size)
+            self.log.trim(self.size)
             self._preallocated = False
         self._writable = False
 

@@ -135,6 +135,11 @@ class RealFile:
             os.ftruncate(self._descriptor(), size)
         self._size = size
 
+    def trim(self, size: int) -> None:
+        """Cut off room beyond `size` that nobody reads; pinned readers go on with the same file."""
+        os.ftruncate(self._descriptor(), size)
+        self._size = size
+
     def sync(self) -> None:
         """Block until the file's bytes and size are durable. Safe off the loop."""
         fd = self._private_descriptor()

@@ -372,6 +372,10 @@ class MemoryFile:
         self._disk._begin("truncate", self.path, size)
         self._inode.truncate(size, self._disk.clock.now_ms())
 
+    def trim(self, size: int) -> None:
+        """Cut off room beyond `size` that nobody reads."""
+        self.truncate(size)
+
     def sync(self) -> None:
         """Make the file's bytes and size durable, and every name given so far."""
         self._require_alive()
