@@ -29,8 +29,8 @@ $(READY): $(LOCK) pyproject.toml
 	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
-run: $(READY) ## Run a node with scratch data (PORT=9092); it shows a first record, Ctrl-C stops it
-	@exec $(BIN)/headrace up --scratch --demo --port $(PORT)
+run: $(READY) ## Show a stream live: a node (PORT=9092), events and Spark, until Ctrl-C
+	@exec $(BIN)/headrace demo --port $(PORT)
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-auto} tests

@@ -9,14 +9,22 @@ from typing import Annotated
 import typer
 
 from headrace import __version__
+from headrace.cli.consume import consume
+from headrace.cli.demo import demo
 from headrace.cli.log import log_app
+from headrace.cli.produce import produce
 from headrace.cli.server import server
 from headrace.cli.storage import storage_app
+from headrace.cli.topic import topic_app
 from headrace.cli.up import up
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.command("up")(up)
 app.command("server")(server)
+app.command("demo")(demo)
+app.add_typer(topic_app, name="topic")
+app.command("produce")(produce)
+app.command("consume")(consume)
 app.add_typer(storage_app, name="storage")
 app.add_typer(log_app, name="log")
 
