@@ -28,6 +28,9 @@ def handle(
     """Every marker by itself; the reply tells of each partition."""
     if services.markers is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    if any(marker.producer_id < 0 or marker.producer_epoch < 0 for marker in request.markers):
+        # No coordinator does that, and Kafka has no better answer.
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     pending = [
         (marker.producer_id, services.markers.write(_marker_of(marker), _partitions_of(marker)))
         for marker in request.markers
@@ -67,6 +70,7 @@ def _response(settled: Iterable[tuple[int, MarkerOutcomes]]) -> WriteTxnMarkersR
         markers=[
             WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(outcomes))
             for producer_id, outcomes in by_producer.items()
+            if outcomes
         ]
     )
 
