@@ -1,0 +1,1 @@
+"""What `headrace consume` does once its command line is read."""

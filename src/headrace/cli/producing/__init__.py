@@ -1,0 +1,1 @@
+"""What `headrace produce` does once its command line is read."""

@@ -1,0 +1,1 @@
+"""What the commands of `headrace topic` do once their command line is read."""
