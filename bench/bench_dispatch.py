@@ -48,6 +48,7 @@ class _Connection:
     listener_name = "PLAINTEXT"
     peer = "/127.0.0.1"
     client_id: str | None = None
+    shortcut = None
 
     def reserve(self) -> _Slot:
         return _Slot(self)

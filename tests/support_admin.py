@@ -57,6 +57,7 @@ class FakeConnection:
         self.client_id: str | None = None
         self.software_name = self.software_version = "unknown"
         self.close_reason: str | None = None
+        self.shortcut: Any = None
         self.slots: list[FakeSlot] = []
 
     def __str__(self) -> str:
@@ -65,6 +66,9 @@ class FakeConnection:
     def reserve(self) -> FakeSlot:
         self.slots.append(FakeSlot(self))
         return self.slots[-1]
+
+    def answer(self, reply: bytes) -> None:
+        self.reserve().complete((reply,))
 
     def close(self, reason: str, level: int = 0) -> None:
         self.close_reason = reason

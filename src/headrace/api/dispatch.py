@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.api.context import RequestContext
 from headrace.api.k18_api_versions import names_software
+from headrace.api.produce_shortcut import ProduceMemory
 from headrace.api.request_stats import ErrorCodes, RequestStats, error_codes_of
 from headrace.api.services import Api, Reply, Services
 from headrace.errors import ErrorCode, KafkaError
@@ -36,6 +37,7 @@ _START: Final = struct.Struct(">hhih")
 _START_BYTES: Final = _START.size
 # On the way of every request, a plain number is found faster than a member of an enumeration.
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
+_PRODUCE: Final = int(ApiKey.PRODUCE)
 _RESPONSE_HEADS: Final = (struct.Struct(">ii"), struct.Struct(">iix"))
 _SIZE_BYTES: Final = 4
 #: Joining costs a copy, sending apart costs a piece: up to here the copy is cheaper.
@@ -106,6 +108,9 @@ class Dispatch:
 
     def on_frame(self, connection: "ServerConnection", frame: memoryview) -> None:
         """Handle one request; the frame is not looked at after this returns."""
+        shortcut = connection.shortcut
+        if shortcut is not None and shortcut.answers(connection, frame):
+            return
         started_ns = self._now_ns()
         try:
             key, version, correlation_id, client_id_size = _START.unpack_from(frame)
@@ -147,6 +152,13 @@ class Dispatch:
             return
         slot.complete(parts)
         route.count(reply, self._now_ns() - started_ns, len(frame))
+        if key == _PRODUCE and reply is not None:
+            memory = shortcut if type(shortcut) is ProduceMemory else self._begin_memory(connection, route)
+            memory.learn(route, frame, position, client_id, request, reply)
+
+    def _begin_memory(self, connection: "ServerConnection", route: Route) -> ProduceMemory:
+        connection.shortcut = memory = ProduceMemory(self.services, route, self._now_ns)
+        return memory
 
     def now_ns(self) -> int:
         """The clock that latencies are measured by."""

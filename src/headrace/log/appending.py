@@ -48,9 +48,8 @@ def append_as_leader(
     batch = validated.batch
     batch.base_offset = log.log_end_offset
     batch.leader_epoch = leader_epoch
-    stamp_offset_and_epoch(batch.buffer, batch.position, batch.base_offset, leader_epoch)
     return _append(
-        log, batch.data, [batch], now_ms, origin, guard, transaction_version, validated.append_time
+        log, batch.data, [batch], now_ms, origin, guard, transaction_version, validated.append_time, is_new=True
     )
 
 
@@ -90,6 +89,8 @@ def _append(
     guard: VerificationGuard,
     transaction_version: int,
     log_append_time: int,
+    *,
+    is_new: bool = False,
 ) -> AppendInfo:
     settings = log.settings
     size = len(data)
@@ -124,6 +125,9 @@ def _append(
             log.write_topic_id()
         if batch.leader_epoch != log.epochs.latest_epoch or len(found) > 1:
             _note_epochs(log, found)
+        if is_new:
+            # Not before all is settled: whoever is refused may try again with the same bytes.
+            stamp_offset_and_epoch(batch.buffer, batch.position, first_offset, batch.leader_epoch)
         segment.append(last_offset, data, marks)
         log.log_end_offset = producers.end_offset = last_offset + 1
         log.is_changed = True

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from headrace.errors import HeadraceError
 from headrace.net.buffers import LargeFrame
 from headrace.net.outbox import Outbox, Outgoing
+from headrace.net.service import Shortcut
 from headrace.net.slots import NOTHING, Slot
 from headrace.protocol.fields import RecordData
 
@@ -63,6 +64,7 @@ class ServerConnection:
         "listener",
         "peer_host",
         "peer_port",
+        "shortcut",
         "software_name",
         "software_version",
     )
@@ -74,6 +76,8 @@ class ServerConnection:
         self.client_id: str | None = None
         self.software_name = "unknown"
         self.software_version = "unknown"
+        #: Whatever the service keeps to answer requests of this client more quickly.
+        self.shortcut: Shortcut | None = None
         self.closed = False
         self.close_reason: str | None = None
         self._network = listener.network
@@ -134,6 +138,17 @@ class ServerConnection:
         if len(slots) >= self._outstanding_max:
             self._is_halted = True
         return slot
+
+    def answer(self, reply: bytes) -> None:
+        """Answer the request being handled at once: `reserve` and `complete` in one step."""
+        if self._slots or self.closed:
+            self.reserve().complete((reply,))
+            return
+        outbox = self._outbox
+        outbox.put((reply,))
+        outbox.unsent += len(reply)
+        if outbox.unsent > self._unsent_bytes_max:
+            self._is_halted = True
 
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Call back once when the connection closes, for whatever reason."""

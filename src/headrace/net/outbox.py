@@ -101,7 +101,8 @@ class Outbox:
     def _send_all(self, sock: socket.socket) -> bool:
         """The usual case: a few bytes in all."""
         queue = self._queue
-        data = b"".join(queue)  # type: ignore[arg-type]
+        # There is no range among them.
+        data: BytesLike = queue[0] if len(queue) == 1 else b"".join(queue)  # type: ignore[arg-type,assignment]
         sent = sock.send(data)
         queue.clear()
         self.unsent -= sent

@@ -6,6 +6,13 @@ if TYPE_CHECKING:
     from headrace.net.connection import ServerConnection
 
 
+class Shortcut(Protocol):
+    """Knows some requests of one connection by their looks, and answers them without the usual way."""
+
+    def answers(self, connection: "ServerConnection", frame: memoryview) -> bool:
+        """Whether this request was one of them; if not, nothing has happened."""
+
+
 class Service(Protocol):
     """Answers the requests of a listener's connections."""
 

@@ -118,6 +118,11 @@ class Partition:
         return self.leader == self.node_id
 
     @property
+    def leading_log(self) -> PartitionLog | None:
+        """The log, or None where this node does not lead the partition or can't reach its log."""
+        return self._leader_log
+
+    @property
     def leader_log(self) -> PartitionLog:
         """The log, if this node leads the partition."""
         if self._leader_log is None:
