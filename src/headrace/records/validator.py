@@ -48,6 +48,7 @@ from headrace.records.rules import (
 from headrace.records.scan import scan
 from headrace.records.spans import iter_spans
 from headrace.records.varint import encode_varint, read_varint
+from headrace.records.walk import lone_is_plain
 from headrace.types import NO_TIMESTAMP
 
 __all__ = ["Origin", "RecordError", "RecordsRefused", "Validated", "ValidationRules", "validate"]
@@ -79,7 +80,7 @@ def validate(
     Header fields are changed in place where the topic sets the time or the batch's maximum is wrong. A buffer
     that cannot be written to is copied. Bytes of an incomplete second batch are left out, as Kafka does.
     """
-    view = memoryview(buffer)
+    view = buffer if type(buffer) is memoryview else memoryview(buffer)
     if view.readonly:
         view = memoryview(bytearray(view))
     plain = _validate_plain(view, rules, now_ms)
@@ -117,11 +118,13 @@ def _validate_plain(view: memoryview, rules: ValidationRules, now_ms: int) -> Va
         or crc32c(view[ATTRIBUTES_FIELD:]) != batch.crc
     ):
         return None
-    deltas = scan(bytes(view[HEADER_SIZE:]), count, keys_required=rules.compact, memory=rules.shapes)
-    if deltas is None:
-        return None
-    base = batch.base_timestamp
-    earliest, latest = base + deltas[0], base + deltas[1]
+    data = bytes(view[HEADER_SIZE:])
+    earliest = latest = batch.base_timestamp
+    if count != 1 or not lone_is_plain(data, keys_required=rules.compact):
+        deltas = scan(data, count, keys_required=rules.compact, memory=rules.shapes)
+        if deltas is None:
+            return None
+        earliest, latest = earliest + deltas[0], latest + deltas[1]
     if (
         latest != batch.max_timestamp
         or not 0 <= earliest <= latest < _TIMESTAMP_SAFE

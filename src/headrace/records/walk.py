@@ -21,6 +21,44 @@ _HEAD_1: Final = struct.Struct(">BBxBBB")
 _HEAD_2: Final = struct.Struct(">BBxBHB")
 
 
+def lone_is_plain(data: bytes, *, keys_required: bool) -> bool:
+    """Whether `data` is one sound record without headers and with deltas of 0, as most lone ones are.
+
+    The mould: lengths of up to two bytes. False says nothing about the record."""
+    try:
+        length = data[0]
+        position = 1
+        if length >= 0x80:
+            length += (data[1] << 7) - 0x80
+            position = 2
+        if (
+            length != (len(data) - position) << 1
+            or length >= _TWO_BYTES
+            or data[position + 1 : position + 3] != b"\0\0"
+        ):
+            return False
+        key = data[position + 3]
+        position += 4
+        if key != 1:
+            if key & 0x81:
+                return False
+            position += key >> 1
+        elif keys_required:
+            return False
+        value = data[position]
+        if value >= 0x80:
+            position += 1
+            value += (data[position] << 7) - 0x80
+        if value & _NOT_SHORT_AND_EVEN:
+            if value != 1:
+                return False
+            value = 0
+        position += (value >> 1) + 1
+        return position == len(data) - 1 and not data[position]
+    except IndexError:
+        return False
+
+
 def walk_long(data: bytes, start: int, index: int, stop: int, *, keys_required: bool) -> Stretch:
     """Records from the one at `start`, whose offset delta is `index`, up to `stop` or the first odd one.
 
