@@ -54,6 +54,11 @@ class PartitionQueue:
         return None
 
     @property
+    def is_known(self) -> bool:
+        """Whether the leader has seen this identity: one that has not takes any sequence for the first."""
+        return self.sequence_acknowledged != _NOTHING_ACKNOWLEDGED
+
+    @property
     def can_restart(self) -> bool:
         """Whether every batch is known not to have been written, so that none can be written twice."""
         return not any(batch.is_sent or batch.is_uncertain for batch in self.sequenced)

@@ -202,7 +202,8 @@ class SendQueues:
             is_stale = queue.identity != self.identity
             is_crowded = len(queue.sequenced) >= self._config.max_in_flight_requests_per_connection
             # What is under way to the former leader may still be written: it comes first.
-            if is_stale or is_crowded or queue.node_in_use != leader.node_id:
+            is_elsewhere = queue.node_in_use != leader.node_id
+            if is_stale or is_crowded or is_elsewhere or (self.is_idempotent and not queue.is_known):
                 return None
         return queue.fresh[0]
 
