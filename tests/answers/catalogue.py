@@ -6,13 +6,16 @@ from types import ModuleType
 
 from tests.answers import (
     scenarios_cluster,
+    scenarios_commits,
     scenarios_configs,
     scenarios_fetch,
     scenarios_frames,
+    scenarios_groups,
     scenarios_metadata,
     scenarios_offsets,
     scenarios_produce,
     scenarios_topics,
+    scenarios_transactions,
 )
 from tests.answers.session import Session
 
@@ -25,9 +28,14 @@ FAMILIES: dict[str, ModuleType] = {
     "configs": scenarios_configs,
     "cluster": scenarios_cluster,
     "frames": scenarios_frames,
+    "groups": scenarios_groups,
+    "commits": scenarios_commits,
+    "transactions": scenarios_transactions,
 }
 #: The APIs that the scenarios are about: those a node serves.
-SERVED_KEYS = frozenset(scenarios_frames.COVERED_KEYS)
+SERVED_KEYS = frozenset(
+    (*scenarios_frames.COVERED_KEYS, *scenarios_groups.KEYS, *scenarios_transactions.KEYS)
+)
 #: What the broker is started with, beyond its addresses and directory.
 PROPERTIES = {
     "offsets.topic.replication.factor": "1",

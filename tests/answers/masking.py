@@ -31,6 +31,7 @@ TIME_FIELDS = frozenset(
         "log_append_time_ms",
         "max_timestamp",
         "timestamp",
+        "transaction_start_time_ms",
     }
 )
 #: Counters of the metadata log: how far it has come is a kind of time.
