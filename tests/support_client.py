@@ -218,7 +218,8 @@ class FakeBroker:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 await self._on_frame(await reader.readexactly(size), writer)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+            # The streams' own callback takes a cancelled task for a failure.
             return
         finally:
             self._tasks.discard(task)

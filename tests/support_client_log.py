@@ -30,6 +30,7 @@ from headrace.protocol.messages.offset_for_leader_epoch import (
 )
 from headrace.records.batch import Batch, batches
 from headrace.records.builder import NewRecord, build_batch
+from headrace.records.control import ControlType, build_end_transaction_marker
 
 if TYPE_CHECKING:
     from tests.support_client import FakeBroker, FakeTopic
@@ -39,7 +40,9 @@ LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 
 @dataclass(slots=True)
 class FakePartition:
-    """A partition: who leads it, and its log as batches in order; `epoch_ends` are ends of epochs to tell."""
+    """A partition: who leads it, and its log as batches in order; `epoch_ends` are ends of epochs to tell.
+
+    `aborted` are aborted transactions: their producer, and the offsets of their first record and marker."""
 
     leader: int = 1
     epoch: int = 0
@@ -47,7 +50,7 @@ class FakePartition:
     start: int = 0
     end: int = 0
     stable: int | None = None
-    aborted: list[tuple[int, int]] = field(default_factory=list)
+    aborted: list[tuple[int, int, int]] = field(default_factory=list)
     epoch_ends: dict[int, tuple[int, int]] = field(default_factory=dict)
     read_replica: int = -1
     followers: set[int] = field(default_factory=set)
@@ -178,7 +181,8 @@ def _read(
     if request.isolation_level:
         data.aborted_transactions = [
             AbortedTransaction(producer_id=producer, first_offset=first)
-            for producer, first in partition.aborted
+            for producer, first, last in partition.aborted
+            if last >= offset
         ]
     return data
 
@@ -236,3 +240,16 @@ def answer_epochs(
             )
         replies.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=found))
     return OffsetForLeaderEpochResponse(topics=replies)
+
+
+def marker(partition: FakePartition, producer_id: int, kind: ControlType) -> bytes:
+    """The end of a transaction, to be appended next."""
+    return build_end_transaction_marker(
+        kind,
+        producer_id=producer_id,
+        producer_epoch=0,
+        coordinator_epoch=0,
+        timestamp=1000,
+        base_offset=partition.end,
+        leader_epoch=partition.epoch,
+    )

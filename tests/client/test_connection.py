@@ -45,7 +45,7 @@ async def connection_to(serve: Serve, in_flight_max: int = 10) -> AsyncIterator[
         handlers.add(task)
         try:
             await serve(reader, writer)
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             return
         finally:
             writer.close()

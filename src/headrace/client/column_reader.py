@@ -13,7 +13,7 @@ from uuid import UUID
 
 from headrace.client.cluster import Cluster
 from headrace.client.column_decoding import ColumnDecoder, Columns, columns_schema
-from headrace.client.errors import BrokerRefused, ClientClosed, TopicRecreated
+from headrace.client.errors import BrokerRefused, ClientClosed, CorruptRecords, TopicRecreated
 from headrace.client.fetching import Fetcher
 from headrace.client.offsets import list_offsets
 from headrace.client.read_state import ReadState
@@ -64,6 +64,7 @@ class ColumnReader:
         self._lane = cluster.new_lane("reader")
         self._pieces: Iterator[Columns] = iter(())
         self._current: ReadState | None = None
+        self._damage: CorruptRecords | None = None
 
     @property
     def positions(self) -> Mapping[TopicPartition, int]:
@@ -131,6 +132,8 @@ class ColumnReader:
         again when it is asked again.
         """
         while True:
+            if self._damage is not None:
+                raise self._damage
             columns = self._next_piece()
             if columns is not None:
                 return columns
@@ -152,11 +155,16 @@ class ColumnReader:
     def _next_piece(self) -> Columns | None:
         """The next non-empty piece of what is being decoded; the position moves with it."""
         state = self._current
-        for columns in self._pieces:
-            if state is not None:
-                state.position = columns.end
-            if len(columns):
-                return columns
+        try:
+            for columns in self._pieces:
+                if state is not None:
+                    state.position = columns.end
+                if len(columns):
+                    return columns
+        except CorruptRecords as damage:
+            # What was fetched behind it stays where it is: nothing is skipped.
+            self._damage = damage
+            raise
         return None
 
     def _patience(self, give_up_ms: int | None) -> int | None:

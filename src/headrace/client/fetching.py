@@ -151,7 +151,9 @@ class Fetcher:
                 return state.replica
             state.leave_replica()
         leader = metadata.leader_of(*state.partition)
-        if leader is None or self._cluster.in_use.is_stale(state.partition.topic):
+        if leader is None:
+            self._cluster.stale(state.partition.topic)
+        if self._cluster.in_use.is_stale(state.partition.topic):
             self._needs_refresh = True
         return NO_NODE if leader is None else leader.node_id
 
