@@ -58,6 +58,8 @@ class _Describer:
             return None
         if field.kind == "records":
             return describe_records(bytes(value), self.masks)
+        if field.kind == "bytes":
+            return _text(bytes(value))
         if field.structure is None:
             items = value if field.is_array else [value]
             plain = [self.masks.value(structure, field.name, item) for item in items]

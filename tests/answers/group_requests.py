@@ -92,14 +92,24 @@ def heartbeat(group: str, member: str, generation: int, instance: str | None = N
     )
 
 
-def leave(group: str, *members: str | tuple[str, str | None]) -> LeaveGroupRequest:
-    """Members by id, or by id and instance id; the first alone in versions that know no others."""
+def leave(
+    group: str, *members: str | tuple[str, str | None], version: int = LATEST_LEAVE
+) -> LeaveGroupRequest:
+    """Members by id, or by id and instance id; early versions know one only."""
     pairs = [(each, None) if isinstance(each, str) else each for each in members]
+    if version < 3:
+        return LeaveGroupRequest(group_id=group, member_id=pairs[0][0])
     return LeaveGroupRequest(
         group_id=group,
-        member_id=pairs[0][0] if pairs else "",
         members=[MemberIdentity(member_id=name, group_instance_id=instance) for name, instance in pairs],
     )
+
+
+def find(*keys: str, version: int, kind: int = 0) -> FindCoordinatorRequest:
+    """Where the state of keys is; early versions know one key only."""
+    if version < 4:
+        return FindCoordinatorRequest(key=keys[0], key_type=kind)
+    return FindCoordinatorRequest(coordinator_keys=list(keys), key_type=kind)
 
 
 def commit(
@@ -234,6 +244,7 @@ def stable(session: Session, group: str, *connections: str, **fields: Any) -> li
                 group,
                 reply.member_id,
                 leader.generation_id,
+                protocol_type=leader.protocol_type,
                 protocol=leader.protocol_name,
                 assignments=assignments if reply is leader else None,
             ),

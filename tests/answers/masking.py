@@ -49,6 +49,8 @@ TEXT_FIELDS = frozenset({"documentation"})
 _CLOCK_SLACK_MS = 60_000
 _DAY_MS = 86_400_000
 _TIME_IN_TEXT = re.compile(r"\b\d{13}\b")
+#: What the ids that coordinators give to members end in.
+_MEMBER_IN_TEXT = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 @dataclass(slots=True)
@@ -86,6 +88,8 @@ class Masks:
             return self.names.get(("uuid", value), "")
         if name in ID_FIELDS:
             return self.names.get((ID_FIELDS[name], value), "")
+        if isinstance(value, str):
+            return _MEMBER_IN_TEXT.sub(lambda found: self.names.get(("member", found[0]), ""), value)
         return value
 
     def text(self, name: str, text: str) -> str:
@@ -97,6 +101,7 @@ class Masks:
         text = text.replace(self.data_dir, "<data>").replace(self.cluster_id, "<cluster>")
         for port, role in self.ports.items():
             text = re.sub(rf"\b{re.escape(self.host)}:{port}\b", role, text)
+        text = _MEMBER_IN_TEXT.sub(lambda found: self.identity("member", found[0]), text)
         text = _TIME_IN_TEXT.sub(lambda found: str(self._time(int(found[0]))), text)
         for (_, value), known in self.names.items():
             if isinstance(value, UUID):

@@ -33,8 +33,8 @@ def simple_consumers(session: Session) -> None:
         session.ask("all", fetch_offsets("simple-8", None, version), version)
         session.ask("all of no group", fetch_offsets("no-such", None, version), version)
     for version in versions(OffsetFetchRequest, since=7):
-        request = fetch_offsets("simple-8", {topic: [0]}, version, ids=ids, stable=True)
-        session.ask("stable ones", request, version)
+        wanted = fetch_offsets("simple-8", {topic: [0]}, version, ids=ids, stable=True)
+        session.ask("stable ones", wanted, version)
     session.ask("the group", DescribeGroupsRequest(groups=["simple-8"]), 6)
 
 
@@ -51,14 +51,15 @@ def wrong_commits(session: Session) -> None:
         session.ask("a member of nothing", commit("no-such", {topic: {0: 1}}, generation=1, ids=ids), version)
         request = commit("no-such", {topic: {0: 1}}, member="somebody", generation=0, ids=ids)
         session.ask("somebody of nothing", request, version)
-        long = commit(group, {topic: {0: 1}}, metadata="x" * 4097, ids=ids)
-        session.ask("too much to say", long, version)
-        just = commit(group, {topic: {0: 1}}, metadata="x" * 4096, ids=ids)
-        session.ask("as much as may be", just, version)
         session.ask("nothing to say", commit(group, {topic: {0: 3}}, metadata=None, ids=ids), version)
         session.ask("a negative offset", commit(group, {topic: {0: -5}}, ids=ids), version)
         session.ask("no topics", commit(group, {}), version)
         session.ask("no partitions", commit(group, {topic: {}}, ids=ids), version)
+    for version in (2, 10):
+        long = commit(group, {topic: {0: 1}}, metadata="x" * 4097, ids=ids)
+        session.ask("too much to say", long, version)
+        just = commit(group, {topic: {0: 1}}, metadata="x" * 4096, ids=ids)
+        session.ask("as much as may be", just, version)
     session.ask("no group", commit("", {topic: {0: 5}}), 8)
     session.ask("of no group", fetch_offsets("", {topic: [0]}, 7), 7)
     session.ask("wide characters", commit(group, {topic: {0: 5}}, metadata="𝄞" * 2048), 8)

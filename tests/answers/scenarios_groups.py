@@ -17,6 +17,7 @@ from tests.answers.group_requests import (
     LATEST_SYNC,
     await_groups,
     commit,
+    find,
     heartbeat,
     join,
     joined,
@@ -36,18 +37,15 @@ _SHARE = 2
 def find_coordinator(session: Session) -> None:
     await_groups(session)
     for version in versions(FindCoordinatorRequest):
-        session.ask("one group", FindCoordinatorRequest(key="one", coordinator_keys=["one"]), version)
-    keys = ["one", "", "one", "ünïcode"]
-    session.ask("several", FindCoordinatorRequest(coordinator_keys=keys), 4)
-    session.ask("none", FindCoordinatorRequest(), 4)
+        session.ask("one group", find("one", version=version), version)
+    session.ask("several", find("one", "", "one", "ünïcode", version=4), 4)
+    session.ask("none", find(version=4), 4)
     for version in (1, 3, 4, 6):
-        request = FindCoordinatorRequest(key="x", coordinator_keys=["x", "y"], key_type=7)
-        session.ask("an unknown type", request, version)
+        session.ask("an unknown type", find("x", "y", version=version, kind=7), version)
     for version in (1, 5):
-        request = FindCoordinatorRequest(key="x", coordinator_keys=["x"], key_type=_SHARE)
-        session.ask("a share partition too early", request, version)
-    wrong = ["", "group", "group:topic:0", ":AAAAAAAAAAAAAAAAAAAAAA:0", "g:AAAAAAAAAAAAAAAAAAAAAA:zero"]
-    session.ask("wrong share keys", FindCoordinatorRequest(coordinator_keys=wrong, key_type=_SHARE), 6)
+        session.ask("a share partition too early", find("x", version=version, kind=_SHARE), version)
+    wrong = ("", "group", "group:topic:0", ":AAAAAAAAAAAAAAAAAAAAAA:0", "g:AAAAAAAAAAAAAAAAAAAAAA:zero")
+    session.ask("wrong share keys", find(*wrong, version=6, kind=_SHARE), 6)
 
 
 def join_refusals(session: Session) -> None:
@@ -74,8 +72,8 @@ def without_a_group(session: Session) -> None:
         session.ask("no group", heartbeat("", "somebody", 1), version)
         session.ask("an unknown group", heartbeat("unknown", "somebody", 1), version)
     for version in versions(LeaveGroupRequest):
-        session.ask("no group", leave("", "somebody"), version)
-        session.ask("an unknown group", leave("unknown", "somebody"), version)
+        session.ask("no group", leave("", "somebody", version=version), version)
+        session.ask("an unknown group", leave("unknown", "somebody", version=version), version)
     session.ask("two of an unknown group", leave("unknown", "one", ("", "two")), LATEST_LEAVE)
     for version in versions(DescribeGroupsRequest):
         session.ask("unknown groups", DescribeGroupsRequest(groups=["unknown", ""]), version)
@@ -120,8 +118,8 @@ def before_the_assignment(session: Session) -> None:
     )
     offsets = {group: {0: 1}}
     for version in (2, 8, 9):
-        request = commit(group, offsets, member=follower.member_id, generation=generation)
-        session.ask("a commit", request, version)
+        early = commit(group, offsets, member=follower.member_id, generation=generation)
+        session.ask("a commit", early, version)
     session.ask("nobody's commit", commit(group, offsets), 8)
     session.ask("a stale commit", commit(group, offsets, member=follower.member_id, generation=0), 8)
     session.ask("a stale sync", sync(group, follower.member_id, 0), LATEST_SYNC)
@@ -184,7 +182,7 @@ def while_stable(session: Session) -> None:
     session.ask("the group", DescribeGroupsRequest(groups=[group]), 6)
     again = session.ask("joining again", join(group, follower.member_id), LATEST_JOIN)
     session.ask("its part", sync(group, follower.member_id, again.generation_id), LATEST_SYNC)
-    session.ask("leaving at last", leave(group, follower.member_id), 2)
+    session.ask("leaving at last", leave(group, follower.member_id, version=2), 2)
     session.ask("a heartbeat too late", heartbeat(group, follower.member_id, 3), LATEST_HEARTBEAT)
     session.ask("a join too late", join(group, follower.member_id), LATEST_JOIN)
     session.ask("a sync too late", sync(group, follower.member_id, 3), LATEST_SYNC)
@@ -231,10 +229,10 @@ def static_members(session: Session) -> None:
     session.ask("a stranger joins as it", join(group, "stranger", instance="one"), LATEST_JOIN)
     create_topic(session, group)
     offsets = {group: {0: 1}}
-    request = commit(group, offsets, member=old, generation=generation, instance="one")
-    session.ask("the old one commits", request, 9)
-    request = commit(group, offsets, member=new, generation=generation, instance="one")
-    session.ask("the new one commits", request, 9)
+    stale = commit(group, offsets, member=old, generation=generation, instance="one")
+    session.ask("the old one commits", stale, 9)
+    right = commit(group, offsets, member=new, generation=generation, instance="one")
+    session.ask("the new one commits", right, 9)
     session.ask("the group", DescribeGroupsRequest(groups=[group]), 6)
     session.ask("the old one leaves", leave(group, (old, "one")), LATEST_LEAVE)
     session.ask("by its name", leave(group, ("", "one")), LATEST_LEAVE)
@@ -262,7 +260,7 @@ def earlier_versions(session: Session) -> None:
     for each in sent:
         session.finish(each)
     for at, reply in enumerate(replies[:3]):
-        session.ask("leaving", leave(group, reply.member_id), at)
+        session.ask("leaving", leave(group, reply.member_id, version=at), at)
 
 
 def malformed_subscriptions(session: Session) -> None:
@@ -275,8 +273,8 @@ def malformed_subscriptions(session: Session) -> None:
     offsets = {group: {0: 1}}
     request = commit(group, offsets, member=member.member_id, generation=member.generation_id)
     session.ask("a commit", request, 9)
-    request = join(group, member.member_id, protocols={"range": subscription("malformed")})
-    again = session.ask("it makes sense now", request, LATEST_JOIN)
+    sensible = join(group, member.member_id, protocols={"range": subscription("malformed")})
+    again = session.ask("it makes sense now", sensible, LATEST_JOIN)
     session.ask("a stale heartbeat", heartbeat(group, member.member_id, 1), LATEST_HEARTBEAT)
     session.ask("the group rebalances", DescribeGroupsRequest(groups=[group]), 6)
     assert again.generation_id == 2
