@@ -70,6 +70,11 @@ class FakeConnection:
     def answer(self, reply: bytes) -> None:
         self.reserve().complete((reply,))
 
+    def hurry(self) -> None:
+        """Nothing is sent here, neither sooner nor later."""
+
+    flush_due = hurry
+
     def close(self, reason: str, level: int = 0) -> None:
         self.close_reason = reason
         for slot in self.slots:

@@ -26,6 +26,7 @@ from headrace.protocol.frame import encode_response
 from headrace.protocol.message import Message
 from headrace.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from headrace.protocol.messages.headers import RequestHeader
+from headrace.replication.parked_fetches import PromptFuture
 
 if TYPE_CHECKING:
     from headrace.net.connection import ServerConnection
@@ -218,6 +219,15 @@ class Exchange:
         self._slot.complete(parts)
         self._count(reply)
 
+    def _finish_promptly(self, reply: Reply) -> None:
+        """Send the reply in this very turn of the loop: somebody waits for nothing else."""
+        connection = self._slot.connection
+        connection.hurry()
+        try:
+            self.finish(reply)
+        finally:
+            connection.flush_due()
+
     def wait(self, reply: Awaitable[Reply]) -> None:
         """Finish when the reply is there; stop waiting for it when the client is gone."""
         future = asyncio.ensure_future(reply)
@@ -225,6 +235,8 @@ class Exchange:
             self._on_done(future)
             return
         self._slot.on_close = future.cancel  # type: ignore[assignment] # what it returns does not matter
+        if isinstance(future, PromptFuture):
+            future.on_result = self._finish_promptly
         future.add_done_callback(self._on_done)
 
     def fail(self, error: BaseException) -> None:

@@ -7,6 +7,7 @@ never bytes. Failures of the medium pass through as OSError; the segment is unch
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain
+from struct import Struct
 from typing import Final
 
 from headrace.log.index_errors import CorruptIndex, OffsetOverflow
@@ -33,6 +34,9 @@ from headrace.types import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 INT32_MAX: Final = 2**31 - 1
 RECOVERY_SLICE_BYTES: Final = 1024 * 1024
+#: Batches appended last whose places are kept in memory: readers at the end of a log ask for these.
+RECENT_MAX: Final = 64
+_base_offset_of = Struct(">q").unpack_from
 
 BatchMark = tuple[int, int, int]
 """What an append says about one batch: last offset, max timestamp, size in bytes."""
@@ -58,6 +62,7 @@ class Segment:
         "_max_offset",
         "_max_timestamp",
         "_preallocated",
+        "_recent",
         "_synced_size",
         "_unindexed_bytes",
         "_writable",
@@ -99,6 +104,7 @@ class Segment:
         self._preallocated = False
         self._writable = False
         self._unindexed_bytes = 0
+        self._recent: dict[int, tuple[int, int]] = {}
         self._first_timestamp: int | None = None
         self._max_known = False
         self._max_timestamp = NO_TIMESTAMP
@@ -176,6 +182,10 @@ class Segment:
         self.size = end
         if position == 0:
             self._first_timestamp = marks[0][1]
+        if len(marks) == 1:
+            if len(self._recent) >= RECENT_MAX:
+                self._recent.clear()
+            self._recent[_base_offset_of(records)[0]] = (position, end - position)
         unindexed_bytes = self._unindexed_bytes
         for last_offset, max_timestamp, size in marks:
             if max_timestamp > self._max_timestamp:
@@ -223,6 +233,7 @@ class Segment:
 
     def deactivate(self) -> None:
         """Stop being appended to: note the largest timestamp, trim all files."""
+        self._recent.clear()
         self._append_last_timestamp()
         self._trim()
 
@@ -230,6 +241,9 @@ class Segment:
 
     def translate(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or after `offset`; None if all end before."""
+        recent = self._recent.get(offset)
+        if recent is not None:
+            return BatchPlace(offset, recent[0], recent[1])
         try:
             return self._translate(offset)
         except CorruptIndex:
@@ -364,6 +378,7 @@ class Segment:
     def truncate_to(self, offset: int, now_ms: int) -> int:
         """Remove every batch that ends at or after `offset`, get ready for appends; returns bytes removed."""
         place = self.translate(offset)
+        self._recent.clear()
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
@@ -401,6 +416,7 @@ class Segment:
     def _begin_rebuild(self) -> Callable[[int, int, int], None]:
         """Empty both indexes; what is returned takes each batch's position, last offset and max timestamp."""
         offset_index, time_index, interval = self.offset_index, self.time_index, self.index_interval_bytes
+        self._recent.clear()
         offset_index.reset()
         time_index.reset()
         self._max_timestamp, self._max_offset, self._max_known = NO_TIMESTAMP, self.base_offset, True

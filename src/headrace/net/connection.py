@@ -418,10 +418,14 @@ class ServerConnection:
             self._is_flush_due = True
             self._network.flush_soon(self)
 
+    def hurry(self) -> None:
+        """Whoever calls this answers next and calls `flush_due` then, rather than at the end of the turn."""
+        self._is_flush_due = True
+
     def flush_due(self) -> None:
         """Send what was answered since the last round of the loop."""
         self._is_flush_due = False
-        if not self.closed:
+        if not self.closed and not self._is_in_round:
             self._flush()
 
     def _flush(self) -> None:

@@ -17,6 +17,14 @@ T = TypeVar("T")
 ENOUGH: Final = -1
 
 
+class PromptFuture(asyncio.Future[T]):
+    """A future whose result goes to `on_result`, if that is set, without another turn of the loop.
+
+    It stays unresolved then: whoever takes the result so does not wait for it in any other way."""
+
+    on_result: Callable[[T], None] | None = None
+
+
 class WaitedPartition:
     """One partition of a parked fetch: where it reads from, and how much there would be to read."""
 
@@ -36,7 +44,9 @@ class ParkedFetch(Generic[T]):
     __slots__ = (
         "_accumulated",
         "_answer",
+        "_is_finished",
         "_isolation",
+        "_loop",
         "_min_bytes",
         "_ready",
         "_timer",
@@ -57,8 +67,10 @@ class ParkedFetch(Generic[T]):
         self._answer = answer
         self._accumulated = 0
         self._ready = False
+        self._is_finished = False
         self._timer: asyncio.TimerHandle | None = None
-        self.future: asyncio.Future[T]
+        self._loop: asyncio.AbstractEventLoop
+        self.future: PromptFuture[T]
 
     def is_satisfied(self) -> bool:
         """Look at every partition once, before parking."""
@@ -68,10 +80,10 @@ class ParkedFetch(Generic[T]):
                 return True
         return False
 
-    def park(self, max_wait_ms: int) -> "asyncio.Future[T]":
+    def park(self, max_wait_ms: int) -> PromptFuture[T]:
         """Hang on the partitions until there is enough, or for `max_wait_ms`."""
-        loop = asyncio.get_running_loop()
-        self.future = loop.create_future()
+        self._loop = loop = asyncio.get_running_loop()
+        self.future = PromptFuture(loop=loop)
         self.future.add_done_callback(self._leave)
         for waited in self._waited:
             waited.partition.parked[self] = waited
@@ -96,15 +108,23 @@ class ParkedFetch(Generic[T]):
         if not self._ready:
             self._ready = True
             if self._timer is not None:
-                asyncio.get_running_loop().call_soon(self._finish)
+                self._loop.call_soon(self._finish)
 
     def _finish(self) -> None:
-        if self.future.done():
+        future = self.future
+        if self._is_finished or future.done():
             return
+        self._is_finished = True
         try:
-            self.future.set_result(self._answer())
+            answer = self._answer()
         except Exception as error:  # noqa: BLE001 - nobody else is there to be told, and the client waits
-            self.future.set_exception(error)
+            future.set_exception(error)
+            return
+        if future.on_result is None:
+            future.set_result(answer)
+        else:
+            self._leave(future)
+            future.on_result(answer)
 
     def _leave(self, _: "asyncio.Future[T]") -> None:
         if self._timer is not None:
