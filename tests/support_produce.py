@@ -288,10 +288,9 @@ class FakeCluster(Cluster):
                 arrived.set_exception(ConnectionLost("broker", "it fell silent"))
 
     def _answer(self, node_id: int, request: ProduceRequest, fault: Fault) -> ProduceResponse:
+        nodes = range(1, self.nodes + 1) if self.version >= 10 else ()
         reply = ProduceResponse(
-            node_endpoints=[
-                NodeEndpoint(node_id=node, host="host", port=9000 + node) for node in range(1, self.nodes + 1)
-            ]
+            node_endpoints=[NodeEndpoint(node_id=node, host="host", port=9000 + node) for node in nodes]
         )
         names = {_id_of(partition.topic): partition.topic for partition in self.partitions}
         for topic in request.topic_data:

@@ -24,7 +24,7 @@ from headrace.client.errors import (
 from headrace.client.message_limits import too_large
 from headrace.client.metadata import Leader
 from headrace.client.pending_batch import PendingBatch
-from headrace.client.producer_identity import ask_identity
+from headrace.client.producer_identity import ask_identity, pause
 from headrace.client.send_queues import FATAL, Answer, SendQueues
 from headrace.errors import ErrorCode, HeadraceError
 from headrace.protocol.messages.produce import (
@@ -173,11 +173,13 @@ class Sender:
     async def _refreshed(self) -> None:
         """Ask for leaders, and not again at once if there are still none."""
         try:
+            rounds = 0
             while self._is_refresh_wanted:
                 self._is_refresh_wanted = False
                 await self._ask_for_leaders()
                 self.wake()
-                await self._cluster.patience().pause()
+                rounds += 1
+                await pause(self._cluster, rounds)
         except ClientClosed as error:
             self._on_fatal(error)
         finally:
