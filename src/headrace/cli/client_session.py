@@ -1,6 +1,7 @@
 """Runs what a command does against a cluster, and turns every failure into one line and an exit code."""
 
 import asyncio
+import io
 import logging
 import os
 import sys
@@ -21,6 +22,7 @@ INTERRUPTED: Final = 130
 CLIENT_ID: Final = "headrace-cli"
 #: Someone is waiting at the terminal: a cluster that can't be reached is given up sooner than Kafka's minute.
 API_TIMEOUT_MS: Final = 10_000
+TOPIC_WAIT_MS: Final = 2_000
 
 Command = Callable[[Cluster], Awaitable[int | None]]
 
@@ -28,6 +30,9 @@ Command = Callable[[Cluster], Awaitable[int | None]]
 def run_on_cluster(access: Access, command: Command) -> NoReturn:
     """Run a command and end with the exit code that it gives, 0 unless it says otherwise."""
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What brokers tell may be any text; it is printed whatever the terminal's locale.
+        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
         status = asyncio.run(_run(access, command))
     except KeyboardInterrupt:
@@ -68,6 +73,7 @@ def client_config(access: Access, environment: Mapping[str, str]) -> ClientConfi
         "bootstrap.servers": environment.get(BOOTSTRAP_VARIABLE) or BOOTSTRAP_DEFAULT,
         "client.id": CLIENT_ID,
         "default.api.timeout.ms": str(API_TIMEOUT_MS),
+        "topic.wait.ms": str(TOPIC_WAIT_MS),
     }
     if access.command_config is not None:
         properties |= _read_properties(access.command_config)

@@ -1,20 +1,23 @@
 """Prints what a reader reads, until there is an end to it."""
 
 import asyncio
-import sys
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from headrace.cli.consuming.json_rows import JsonRows
 from headrace.cli.consuming.places import Place
 from headrace.cli.consuming.positions import offsets_at, partitions_of
+from headrace.cli.consuming.reading import read_on, read_until
 from headrace.cli.consuming.standard_output import StandardOutput
 from headrace.cli.consuming.text_rows import TextRows
 from headrace.client.cluster import Cluster
-from headrace.client.column_reader import ColumnReader, Columns
-from headrace.types import TopicPartition
+from headrace.client.column_reader import Columns
+
+STANDARD_OUTPUT: Final = 1
 
 
 class Rows(Protocol):
@@ -37,45 +40,46 @@ class Consume:
     key_separator: str | None
 
     async def __call__(self, cluster: Cluster) -> None:
-        partitions = await partitions_of(cluster, self.topics, self.partitions)
-        positions = dict(await offsets_at(cluster, partitions, self.start))
-        ends = None
-        if self.until is not None:
-            ends = dict(await offsets_at(cluster, partitions, self.until))
-            positions = {each: offset for each, offset in positions.items() if offset < ends[each]}
-        if not positions or self.count_max == 0:
+        if self.count_max == 0:
             return
-        output = StandardOutput(sys.stdout.fileno())
-        printing = asyncio.create_task(self._print(cluster, positions, ends, output))
-        watching = asyncio.create_task(output.reader_gone())
-        try:
-            await asyncio.wait([printing, watching], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            watching.cancel()
-            printing.cancel()
-            await asyncio.wait([printing, watching])
-        if not printing.cancelled():
-            printing.result()
+        partitions = await partitions_of(cluster, self.topics, self.partitions)
+        positions = await offsets_at(cluster, partitions, self.start)
+        if self.until is None:
+            records = read_on(cluster, positions, is_whole=self.partitions is None)
+        else:
+            ends = await offsets_at(cluster, partitions, self.until)
+            positions = {each: offset for each, offset in positions.items() if offset < ends[each]}
+            if not positions:
+                return
+            records = read_until(cluster, positions, {each: ends[each] for each in positions})
+        output = StandardOutput(STANDARD_OUTPUT)
+        async with aclosing(records):
+            await _first_of(self._print(records, output), output.reader_gone())
 
-    async def _print(
-        self,
-        cluster: Cluster,
-        positions: dict[TopicPartition, int],
-        ends: dict[TopicPartition, int] | None,
-        output: StandardOutput,
-    ) -> None:
+    async def _print(self, records: AsyncIterator[Columns], output: StandardOutput) -> None:
         left = self.count_max
-        until = None if ends is None else {each: ends[each] for each in positions}
-        async with ColumnReader(cluster, positions, until=until) as reader:
-            async for columns in reader:
-                records = columns.batch if left is None else columns.batch.slice(0, left)
-                await output.write(self._rows(columns).render(records))
-                if left is not None:
-                    left -= records.num_rows
-                    if left == 0:
-                        return
+        async for columns in records:
+            batch = columns.batch if left is None else columns.batch.slice(0, left)
+            await output.write(self._rows(columns).render(batch))
+            if left is not None:
+                left -= batch.num_rows
+                if left == 0:
+                    return
 
     def _rows(self, columns: Columns) -> Rows:
         if self.is_json:
             return JsonRows(columns.topic, columns.partition)
         return TextRows(self.key_separator)
+
+
+async def _first_of(work: Coroutine[Any, Any, None], end: Coroutine[Any, Any, None]) -> None:
+    """Until work is done or its end has come; it is stopped then."""
+    working, ending = asyncio.create_task(work), asyncio.create_task(end)
+    try:
+        await asyncio.wait([working, ending], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (working, ending):
+            task.cancel()
+        await asyncio.wait([working, ending])
+    if not working.cancelled():
+        working.result()

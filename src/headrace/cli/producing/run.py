@@ -1,7 +1,6 @@
 """Feeds a writer from standard input: whole lines as they come, and no more than it has room for."""
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +13,9 @@ from headrace.cli.producing.text_lines import keyed_by, parse_values
 from headrace.client.cluster import Cluster
 from headrace.client.column_writer import ColumnWriter
 from headrace.errors import HeadraceError
+from headrace.records.arrow_input import UnusableColumns
 
+STANDARD_INPUT: Final = 0
 #: How soon a failed delivery is noticed while no input comes.
 _FAILURE_CHECK_S: Final = 0.5
 
@@ -37,7 +38,7 @@ class Produce:
         async with ColumnWriter(cluster, topic=self.topic) as writer:
             feed = _Feed(cluster, writer, self.topic, self._parser())
             try:
-                await feed.run(StandardInput(sys.stdin.fileno()))
+                await feed.run(StandardInput(STANDARD_INPUT))
             except BadLine as bad:
                 await _end_at(bad, writer)
             except asyncio.CancelledError:
@@ -96,19 +97,29 @@ class _Feed:
     async def _write(self, lines: Lines | None) -> None:
         if lines is None:
             return
-        parsed = self._checked(self._parse(lines))
-        if parsed.records.num_rows:
-            await self._writer.write(parsed.records)
+        parsed = self._parse(lines)
+        try:
+            await self._take(parsed)
+        except UnusableColumns as error:
+            # Nothing was taken: what is before the row that can't be sent goes without it.
+            cut = self._before_unsendable(parsed)
+            if cut is None:
+                raise
+            await self._take(cut)
+            raise cut.bad or error from None
         if parsed.bad is not None:
             raise parsed.bad
 
-    def _checked(self, parsed: Parsed) -> Parsed:
-        """Without the rows from the first on that no broker could take."""
+    async def _take(self, parsed: Parsed) -> None:
+        if parsed.records.num_rows:
+            await self._writer.write(parsed.records)
+
+    def _before_unsendable(self, parsed: Parsed) -> Parsed | None:
         partitions = len(self._cluster.metadata.topics[self._topic].partitions)
         config = self._cluster.config
         limit = min(config.max_request_size, config.buffer_memory)
         found = first_unsendable(parsed.records, self._topic, partitions, limit)
         if found is None:
-            return parsed
+            return None
         row, reason = found
         return Parsed(parsed.records.slice(0, row), parsed.numbers, BadLine(parsed.numbers[row], reason))
