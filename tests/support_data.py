@@ -106,9 +106,16 @@ class FakeConnection:
 
     def __init__(self) -> None:
         self.closed_because: str | None = None
+        self.is_held = False
 
     def close(self, reason: str) -> None:
         self.closed_because = reason
+
+    def hold(self) -> None:
+        self.is_held = True
+
+    def release(self) -> None:
+        self.is_held = False
 
 
 class FakeController:

@@ -4,6 +4,7 @@ import asyncio
 
 from headrace.net.connection import FRAMES_PER_ROUND, ServerConnection
 from headrace.net.settings import ConnectionSettings
+from headrace.net.slots import Slot
 from tests.support_net import (
     REPLY_BYTES,
     UNSENT_BYTES_MAX,
@@ -220,5 +221,62 @@ def test_a_large_request_whose_client_leaves_makes_room_for_the_next(run: Run) -
             await service.arrived(1)
             assert service.seen == [b"2" * size]
             await soon(sending)
+
+    run(scenario())
+
+
+class Holding(Frames):
+    """Holds the connection at requests that ask for it, and leaves their answers to the test."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held: list[tuple[ServerConnection, Slot]] = []
+
+    def answer(self, connection: ServerConnection, body: bytes) -> None:
+        """At once, but for a request to hold."""
+        slot = connection.reserve()
+        if body == b"hold":
+            connection.hold()
+            self.held.append((connection, slot))
+        else:
+            slot.complete([framed(body)])
+
+
+def test_nothing_overtakes_a_request_that_holds_its_connection(run: Run) -> None:
+    async def scenario() -> None:
+        service = Holding()
+        async with site(service) as place:
+            client, other = await place.connect(), await place.connect()
+            await client.ask(b"a", b"hold", b"b", b"x" * 300_000)
+            await service.arrived(2)
+            await client.ask(b"c")
+            await rounds()
+            assert service.seen == [b"a", b"hold"]
+            await other.ask(b"not concerned")
+            assert await other.reply() == b"not concerned"
+            ((connection, slot),) = service.held
+            slot.complete([framed(b"held")])
+            connection.release()
+            replies = [await client.reply() for _ in range(5)]
+            assert replies == [b"a", b"held", b"b", b"x" * 300_000, b"c"]
+
+    run(scenario())
+
+
+def test_a_held_connection_can_be_closed_from_either_side(run: Run) -> None:
+    async def scenario() -> None:
+        service = Holding()
+        async with site(service) as place:
+            clients = [await place.connect() for _ in range(2)]
+            for client in clients:
+                await client.ask(b"hold", b"b")
+            await service.arrived(2)
+            (first, _), (second, _) = service.held
+            first.close("for the test")
+            first.release()
+            assert first.closed
+            next(each for each in clients if each.port == second.peer_port).close()
+            second.release()
+            await soon(service.arrived(3))
 
     run(scenario())

@@ -10,6 +10,12 @@ class ClientConnection(Protocol):
     def close(self, reason: str) -> None:
         """Hang up; the reason goes to the log."""
 
+    def hold(self) -> None:
+        """Let the requests that follow wait."""
+
+    def release(self) -> None:
+        """Go on with the requests that follow."""
+
 
 @dataclass(slots=True)
 class RequestContext:

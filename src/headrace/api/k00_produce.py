@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, cast
 from uuid import UUID
 
 from headrace.api.context import RequestContext
+from headrace.api.heavy_batches import HeavyAppend, look_through
 from headrace.api.leader_hints import LeaderHints
 from headrace.api.produce_form import check_form, is_plain, is_transactional, producer_of
 from headrace.api.produce_verification import (
@@ -34,7 +35,7 @@ from headrace.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from headrace.records.rules import RecordsRefused
+from headrace.records.rules import HeavyBatch, RecordsRefused, Validated
 from headrace.replication.hosted_topic import HostedTopic
 from headrace.replication.partition import ACKS_ALL, Partition
 from headrace.replication.waits import Condition, wait_for_all
@@ -92,9 +93,29 @@ def handle(
         findings = verified
     appending = Appending(services, context, request, all_plain, findings)
     response = appending.run()
+    if appending.heavy:
+        # At once, for the connection's next request may have come together with this one.
+        context.connection.hold()
+        return _append_heavy(appending, services, context, request, response)
     if appending.unfinished:
         return _finish(services, context, request, response, appending.unfinished)
     return _reply(context, request, response)
+
+
+async def _append_heavy(
+    appending: "Appending",
+    services: Services,
+    context: RequestContext,
+    request: ProduceRequest,
+    response: ProduceResponse,
+) -> ProduceResponse | None:
+    """Append what a worker had to look through; the connection, which is held, goes on afterwards."""
+    try:
+        found = await look_through(services, appending.heavy, services.clock.now_ms())
+        appending.append_heavy(found, response)
+    finally:
+        context.connection.release()
+    return await _finish(services, context, request, response, appending.unfinished)
 
 
 async def _append_when_verified(
@@ -103,6 +124,9 @@ async def _append_when_verified(
     findings = findings_of(await verdicts, context.version)
     appending = Appending(services, context, request, False, findings)
     response = appending.run()
+    if appending.heavy:
+        context.connection.hold()
+        return await _append_heavy(appending, services, context, request, response)
     return await _finish(services, context, request, response, appending.unfinished)
 
 
@@ -117,6 +141,7 @@ class Appending:
         "_now_ms",
         "_request",
         "_services",
+        "heavy",
         "unfinished",
     )
 
@@ -135,6 +160,7 @@ class Appending:
         self._request = request
         self._now_ms = services.clock.now_ms()
         self._hints: LeaderHints | None = None
+        self.heavy: list[HeavyAppend] = []
         self.unfinished: list[Unfinished] = []
 
     def run(self) -> ProduceResponse:
@@ -203,14 +229,39 @@ class Appending:
         except KafkaError as error:
             return self._refused(name, index, partition, error)
 
-    def _append_to(self, partition: Partition, records: memoryview, index: int) -> PartitionProduceResponse:
+    def append_heavy(self, found: list[Validated | KafkaError], response: ProduceResponse) -> None:
+        """Append what was looked through elsewhere, and put the results in their places."""
+        for heavy, outcome in zip(self.heavy, found, strict=True):
+            partition = heavy.partition
+            topic, index = partition.name
+            try:
+                if isinstance(outcome, KafkaError):
+                    raise outcome
+                result = self._append_to(partition, outcome, index)
+            except KafkaError as error:
+                result = self._refused(topic, index, partition, error)
+            for each in response.responses:
+                results = each.partition_responses
+                each.partition_responses = [result if place is heavy.place else place for place in results]
+        if self._hints is not None:
+            response.node_endpoints = [NodeEndpoint(**node) for node in self._hints.endpoints()]
+
+    def _append_to(
+        self, partition: Partition, records: memoryview | Validated, index: int
+    ) -> PartitionProduceResponse:
         acks = self._request.acks
         counters = partition.counters
         counters.produce_requests += 1
-        if self._findings:
-            info = partition.append(records, acks, self._now_ms, guard=self._guard_of(partition))
-        else:
-            info = partition.append(records, acks, self._now_ms)
+        try:
+            if self._findings:
+                info = partition.append(records, acks, self._now_ms, guard=self._guard_of(partition))
+            else:
+                info = partition.append(records, acks, self._now_ms)
+        except HeavyBatch:
+            counters.produce_requests -= 1
+            place = PartitionProduceResponse(index=index)
+            self.heavy.append(HeavyAppend(partition, bytes(cast(memoryview, records)), place))
+            return place
         counters.bytes_in += len(records)
         counters.messages_in += info.last_offset - info.first_offset + 1
         result = PartitionProduceResponse(

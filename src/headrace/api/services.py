@@ -12,7 +12,7 @@ from headrace.api.auto_topics import AutoTopics
 from headrace.api.context import RequestContext
 from headrace.config.node import NodeConfig
 from headrace.errors import KafkaError
-from headrace.ports import Clock
+from headrace.ports import Clock, Workers
 from headrace.protocol.message import Message
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Services:
     `static_config` is what server.properties gave, if that is not `config` any more. Whoever has to act when
     `config` changes is in `on_config_change`, and is called with the old and the new one.
 
+    `workers` do what would hold up the loop; without any, it is done here.
+
     `metrics` is what the dispatch counts with; handlers keep plain counters on the objects they count for."""
 
     config: NodeConfig
@@ -46,6 +48,7 @@ class Services:
     metrics: object = None
     cluster_id: str = ""
     static_config: NodeConfig | None = None
+    workers: Workers | None = None
     auto_topics: AutoTopics = field(default_factory=AutoTopics)
     on_config_change: list[Callable[[NodeConfig, NodeConfig], None]] = field(default_factory=list)
     groups: "GroupCoordinator | None" = None

@@ -8,6 +8,7 @@ from headrace.config.definition import ConfigKey
 from headrace.config.keys.notation import HIGH, INT, LONG, LOW, MEDIUM, STRING, key
 from headrace.config.node import NodeConfig
 from headrace.config.rules import OneOf, Range
+from headrace.config.values import ConfigValue
 
 PREFIX: Final = "headrace."
 
@@ -33,9 +34,13 @@ SCRUB_HOURS: Final = key("headrace.scrub.pass.hours", INT, 168, LOW, Range(0)).m
 SCRUB_RATE: Final = key("headrace.scrub.bytes.per.second", LONG, 16 * 1024 * 1024, LOW, Range(1)).means(
     "How fast that is read at most, while it is read."
 )
+INFLATED_MAX: Final = key(
+    "headrace.batch.decompressed.max.bytes", LONG, 128 * 1024 * 1024, LOW, Range(4 * 1024 * 1024)
+).means("A compressed batch that would inflate to more is refused with MESSAGE_TOO_LARGE.")
 
 HEADRACE_KEYS: Final[dict[str, ConfigKey]] = {
-    each.name: each for each in (METRICS_PORT, METRICS_HOST, EVENT_LOOP, LOG_LEVEL, SCRUB_HOURS, SCRUB_RATE)
+    each.name: each
+    for each in (METRICS_PORT, METRICS_HOST, EVENT_LOOP, LOG_LEVEL, SCRUB_HOURS, SCRUB_RATE, INFLATED_MAX)
 }
 
 
@@ -48,6 +53,7 @@ class HeadraceSettings(NamedTuple):
     log_level: str
     scrub_hours: int
     scrub_bytes_per_second: int
+    batch_decompressed_max: int
 
 
 def headrace_settings(config: NodeConfig) -> HeadraceSettings:
@@ -56,15 +62,18 @@ def headrace_settings(config: NodeConfig) -> HeadraceSettings:
         name: own.parse(config.texts[name]) if config.is_set(name) else own.default
         for name, own in HEADRACE_KEYS.items()
     }
-    port, hours, rate = (values[each.name] for each in (METRICS_PORT, SCRUB_HOURS, SCRUB_RATE))
-    assert isinstance(port, int)
-    assert isinstance(hours, int)
-    assert isinstance(rate, int)
+    port = _integer(values[METRICS_PORT.name])
     return HeadraceSettings(
         metrics_port=None if port < 0 else port,
         metrics_host=str(values[METRICS_HOST.name]),
         event_loop=str(values[EVENT_LOOP.name]),
         log_level=str(values[LOG_LEVEL.name]),
-        scrub_hours=hours,
-        scrub_bytes_per_second=rate,
+        scrub_hours=_integer(values[SCRUB_HOURS.name]),
+        scrub_bytes_per_second=_integer(values[SCRUB_RATE.name]),
+        batch_decompressed_max=_integer(values[INFLATED_MAX.name]),
     )
+
+
+def _integer(value: ConfigValue) -> int:
+    assert isinstance(value, int)
+    return value

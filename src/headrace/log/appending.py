@@ -18,6 +18,7 @@ from headrace.log.segment import Segment
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.ports import BytesLike
 from headrace.records.batch import Batch, stamp_offset_and_epoch
+from headrace.records.rules import Validated
 from headrace.records.validator import validate
 from headrace.types import NO_TIMESTAMP
 
@@ -29,7 +30,7 @@ _new_tuple = tuple.__new__
 
 def append_as_leader(
     log: "PartitionLog",
-    records: bytearray | memoryview,
+    records: bytearray | memoryview | Validated,
     leader_epoch: int,
     now_ms: int,
     origin: AppendOrigin,
@@ -40,7 +41,8 @@ def append_as_leader(
     if log.health.failure is not None:
         log.health.check()
     if origin is AppendOrigin.RAFT_LEADER:
-        return append_given(log, memoryview(records), leader_epoch, now_ms, origin)
+        given = records.buffer if isinstance(records, Validated) else memoryview(records)
+        return append_given(log, given, leader_epoch, now_ms, origin)
     rules = log.rules.get(origin)
     if rules is None:
         rules = log.rules[origin] = validation_rules(log.partition, log.settings, origin)
@@ -49,7 +51,15 @@ def append_as_leader(
     batch.base_offset = log.log_end_offset
     batch.leader_epoch = leader_epoch
     return _append(
-        log, batch.data, [batch], now_ms, origin, guard, transaction_version, validated.append_time, is_new=True
+        log,
+        batch.data,
+        [batch],
+        now_ms,
+        origin,
+        guard,
+        transaction_version,
+        validated.append_time,
+        is_new=True,
     )
 
 

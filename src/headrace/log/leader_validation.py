@@ -30,6 +30,7 @@ def validation_rules(
         level=_level(settings, codec),
         origin=Origin.CLIENT if origin is AppendOrigin.CLIENT else Origin.COORDINATOR,
         max_message_bytes=settings.max_message_bytes,
+        at_once=origin is AppendOrigin.CLIENT,
     )
 
 

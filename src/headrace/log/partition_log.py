@@ -28,7 +28,7 @@ from headrace.log.settings import LogSettings
 from headrace.log.transaction_index import AbortedTransaction
 from headrace.log.truncation import EpochTruncation
 from headrace.ports import BytesLike, Disk, File
-from headrace.records.rules import ValidationRules
+from headrace.records.rules import Validated, ValidationRules
 from headrace.types import TopicId, TopicPartition
 
 
@@ -261,7 +261,7 @@ class PartitionLog:
 
     def append_as_leader(
         self,
-        records: bytearray | memoryview,
+        records: bytearray | memoryview | Validated,
         leader_epoch: int,
         now_ms: int,
         *,

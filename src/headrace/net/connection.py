@@ -42,6 +42,7 @@ class ServerConnection:
         "_closing",
         "_is_flush_due",
         "_is_halted",
+        "_is_held",
         "_is_in_round",
         "_is_reading",
         "_is_starved",
@@ -103,6 +104,7 @@ class ServerConnection:
         self._closing: tuple[str, int] | None = None
         self._is_reading = True
         self._is_starved = False
+        self._is_held = False
         self._network.loop.add_reader(sock, self._on_readable)
 
     def __str__(self) -> str:
@@ -149,6 +151,16 @@ class ServerConnection:
         outbox.unsent += len(reply)
         if outbox.unsent > self._unsent_bytes_max:
             self._is_halted = True
+
+    def hold(self) -> None:
+        """Hand over no further requests until `release`: one that takes long must not be overtaken."""
+        self._is_held = self._is_halted = True
+
+    def release(self) -> None:
+        """Go on with the requests that follow."""
+        self._is_held = False
+        if not self.closed:
+            self._regulate()
 
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Call back once when the connection closes, for whatever reason."""
@@ -370,6 +382,7 @@ class ServerConnection:
         if (
             self._closing is not None
             or self._is_starved
+            or self._is_held
             or len(self._slots) >= self._outstanding_max
             or self._outbox.unsent > self._unsent_bytes_max // 2
         ):

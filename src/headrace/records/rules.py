@@ -11,6 +11,11 @@ from headrace.records.shapes import ShapeMemory
 from headrace.types import TopicPartition
 
 INT64_MAX: Final = 2**63 - 1
+# What is checked where it was received, on the loop; larger batches are a worker's. See `HeavyBatch`.
+RECORDS_AT_ONCE_MAX: Final = 25_000
+INFLATED_AT_ONCE_MAX: Final = 4 * 1024 * 1024
+INFLATED_AT_ONCE_MIN: Final = 512 * 1024
+INFLATION_USUAL: Final = 20
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
@@ -27,7 +32,8 @@ class ValidationRules:
     """A topic's settings as far as its batches must heed them.
 
     `compression` None means that batches stay as their producers compressed them. `max_message_bytes` None
-    means no bound. `decompressed_max` bounds the memory that a batch may inflate to.
+    means no bound. `decompressed_max` bounds the memory that a batch may inflate to. With `at_once`, batches
+    that would take long are not looked through, and `HeavyBatch` is raised.
     """
 
     topic_partition: TopicPartition
@@ -40,7 +46,16 @@ class ValidationRules:
     origin: Origin = Origin.CLIENT
     max_message_bytes: int | None = None
     decompressed_max: int = DECOMPRESSED_MAX
+    at_once: bool = False
     shapes: ShapeMemory = field(default_factory=ShapeMemory, compare=False, repr=False)
+
+    def inflated_max(self, size: int) -> int:
+        """How much a payload of `size` compressed bytes may inflate to here."""
+        if not self.at_once:
+            return self.decompressed_max
+        return min(
+            self.decompressed_max, INFLATED_AT_ONCE_MAX, max(INFLATED_AT_ONCE_MIN, INFLATION_USUAL * size)
+        )
 
 
 class RecordError(NamedTuple):
@@ -72,6 +87,9 @@ class Validated:
     def count(self) -> int:
         return self.batch.count
 
+    def __len__(self) -> int:
+        return self.batch.size
+
 
 class RecordsRefused(KafkaError):
     """A batch that is not stored. Clients see the message only where single records are at fault."""
@@ -84,3 +102,10 @@ class RecordsRefused(KafkaError):
     def client_message(self) -> str | None:
         """What a produce response carries as its error message."""
         return self.message if self.record_errors else None
+
+
+class HeavyBatch(RecordsRefused):
+    """A batch that may be fine, but takes too long to be looked through where everybody waits for it."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, reason)

@@ -9,6 +9,7 @@ from struct import Struct
 from typing import Final
 
 from headrace.errors import ErrorCode
+from headrace.ports import BytesLike
 from headrace.records.batch import (
     ATTRIBUTES_FIELD,
     COMPRESSION_MASK,
@@ -39,6 +40,8 @@ from headrace.records.reader import record_bytes
 from headrace.records.rules import (
     CREATE_TIME,
     LOG_APPEND_TIME,
+    RECORDS_AT_ONCE_MAX,
+    HeavyBatch,
     Origin,
     RecordError,
     RecordsRefused,
@@ -69,7 +72,7 @@ _MAGIC_NEWEST: Final = 2
 
 
 def validate(
-    buffer: bytearray | memoryview | bytes,
+    buffer: bytearray | memoryview | bytes | Validated,
     rules: ValidationRules,
     now_ms: int,
     *,
@@ -78,9 +81,16 @@ def validate(
     """The one batch in `buffer`, fit to be stored; RecordsRefused otherwise.
 
     Header fields are changed in place where the topic sets the time or the batch's maximum is wrong. A buffer
-    that cannot be written to is copied. Bytes of an incomplete second batch are left out, as Kafka does.
+    that cannot be written to is copied. Bytes of an incomplete second batch are left out, as Kafka does. What
+    was validated before is taken as it is. `HeavyBatch` if the rules ask for an answer at once, and there is
+    too much to look at.
     """
-    view = buffer if type(buffer) is memoryview else memoryview(buffer)
+    if type(buffer) is memoryview:
+        view = buffer
+    elif isinstance(buffer, Validated):
+        return buffer
+    else:
+        view = memoryview(buffer)
     if view.readonly:
         view = memoryview(bytearray(view))
     plain = _validate_plain(view, rules, now_ms)
@@ -111,7 +121,7 @@ def _validate_plain(view: memoryview, rules: ValidationRules, now_ms: int) -> Va
         or batch.magic != _MAGIC_NEWEST
         or batch.attributes & ~TRANSACTIONAL_FLAG
         or batch.base_offset
-        or count <= 0
+        or not 0 < count <= RECORDS_AT_ONCE_MAX
         or batch.last_offset_delta + 1 != count
         or batch.producer_id >= 0 > batch.base_sequence
         or (rules.max_message_bytes is not None and size > rules.max_message_bytes)
@@ -238,7 +248,7 @@ def _validate_records(batch: Batch, rules: ValidationRules, now_ms: int) -> Vali
     target = source if rules.compression is None else rules.compression
     # Control batches are compressed by whoever wrote them or not at all.
     in_place = target == source or (source == Compression.NONE and batch.is_control)
-    data = bytes(decompress(source, batch.payload, rules.decompressed_max)) if batch.count else b""
+    data = bytes(_inflated(batch, rules)) if batch.count else b""
     found = _examine(batch, data, rules, now_ms, in_place=in_place)
     append_time = now_ms if rules.timestamp_type == LOG_APPEND_TIME else NO_TIMESTAMP
     max_timestamp = found.max_timestamp if rules.timestamp_type == CREATE_TIME else now_ms
@@ -255,6 +265,19 @@ def _validate_records(batch: Batch, rules: ValidationRules, now_ms: int) -> Vali
         )
     _set_max_timestamp(batch, rules.timestamp_type, max_timestamp)
     return Validated(batch, max_timestamp, append_time, rebuilt=False)
+
+
+def _inflated(batch: Batch, rules: ValidationRules) -> BytesLike:
+    if rules.at_once and batch.count > RECORDS_AT_ONCE_MAX:
+        raise HeavyBatch(f"{batch.count} records in one batch")
+    payload = batch.payload
+    limit = rules.inflated_max(len(payload))
+    try:
+        return decompress(batch.compression, payload, limit)
+    except DecompressedTooLarge:
+        if limit == rules.decompressed_max:
+            raise
+        raise HeavyBatch(f"a batch of {len(payload)} bytes inflates to more than {limit}") from None
 
 
 def _examine(batch: Batch, data: bytes, rules: ValidationRules, now_ms: int, *, in_place: bool) -> Inspection:

@@ -21,6 +21,7 @@ from headrace.log.log_reads import (
 from headrace.log.partition_log import PartitionLog
 from headrace.log.producer_append import TRANSACTION_VERSION_UNKNOWN
 from headrace.log.producer_entry import NO_VERIFICATION_GUARD, VerificationGuard
+from headrace.records.rules import Validated
 from headrace.replication.assignment import PartitionAssignment
 from headrace.replication.counters import TopicCounters
 from headrace.types import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicId, TopicPartition
@@ -214,7 +215,7 @@ class Partition:
 
     def append(
         self,
-        records: bytearray | memoryview,
+        records: bytearray | memoryview | Validated,
         acks: int,
         now_ms: int,
         *,

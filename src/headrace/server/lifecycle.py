@@ -28,6 +28,8 @@ from headrace.system.process import exit_at_once, raise_descriptor_limit, spare_
 from headrace.system.workers import ProcessWorkers
 
 LOOP_VARIABLE: Final = "HEADRACE_LOOP"
+#: Processes for batches that take long to check; they are there only when needed, and hold up nothing else.
+VALIDATORS: Final = 2
 STOP_SECONDS_MAX: Final = 60.0
 STOPPED: Final = 0
 FAILED: Final = 1
@@ -139,6 +141,7 @@ class NodeProcess:
             SystemPace,
             local_host_name,
             spare_descriptors(self._disk.descriptor_limit),
+            await stack.enter_async_context(ProcessWorkers(VALIDATORS)),
         )
         node = Node(self._config, self._own, self._directories, ports, self._on_fatal, self._phases)
         await node.start(stack)

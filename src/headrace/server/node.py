@@ -67,6 +67,7 @@ class NodePorts:
     open_pace: Callable[[], Pace]
     local_host_name: Callable[[], str]
     spare_descriptors: int | None = None
+    validators: Workers | None = None
 
 
 class Node:
@@ -221,6 +222,7 @@ class Node:
             metrics=self.registry,
             cluster_id=self.metadata.cluster_id,
             static_config=config,
+            workers=ports.validators,
         )
         self.housekeeping = Housekeeping(
             self.replicas,
