@@ -14,8 +14,8 @@ from headrace.records.aborted import committed
 from headrace.records.arrow_reader import read_columns, schema, stream_columns
 from headrace.records.batch import Batch
 
-#: Records are decoded in pieces of this many bytes, decompressed.
-PIECE_BYTES: Final = 16 * 1024 * 1024
+#: Records are decoded in pieces of this many bytes, decompressed, so that nobody else waits for long.
+PIECE_BYTES: Final = 4 * 1024 * 1024
 
 _TOPIC_CHEAP: Final = pa.dictionary(pa.int8(), pa.string())
 

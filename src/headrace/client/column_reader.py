@@ -131,6 +131,8 @@ class ColumnReader:
         Raises what keeps the reader from going on, once everything before that was handed out; it does so
         again when it is asked again.
         """
+        # Whoever reads without a pause would keep the loop from fetching on, and from everything else.
+        await asyncio.sleep(0)
         while True:
             if self._damage is not None:
                 raise self._damage
