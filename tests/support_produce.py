@@ -23,6 +23,7 @@ from headrace.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from headrace.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from headrace.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -241,6 +242,8 @@ class FakeCluster(Cluster):
             code = self.init_codes.popleft() if self.init_codes else 0
             self.producer_ids += 1
             return InitProducerIdResponse(error_code=code, producer_id=100 + self.producer_ids)
+        if isinstance(request, MetadataRequest):
+            return MetadataResponse()
         assert isinstance(request, DescribeConfigsRequest)
         return self._describe(request)
 

@@ -250,6 +250,7 @@ class ColumnWriter:
         self._groups = [*groups, BatchGroup()]
         for group in groups:
             await group.wait()
+        await self._sender.sent()
         self._groups = [group for group in self._groups if group not in groups]
 
     def _require_usable(self) -> None:

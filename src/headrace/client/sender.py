@@ -23,6 +23,7 @@ from headrace.client.errors import (
 )
 from headrace.client.message_limits import too_large
 from headrace.client.metadata import Leader
+from headrace.client.metadata_source import metadata_request
 from headrace.client.pending_batch import PendingBatch
 from headrace.client.producer_identity import ask_identity, pause
 from headrace.client.send_queues import FATAL, Answer, SendQueues
@@ -93,6 +94,18 @@ class Sender:
         if not self._is_pass_due and not self._is_closed:
             self._is_pass_due = True
             self._loop.call_soon(self._pass)
+
+    async def sent(self) -> None:
+        """Until brokers have what they do not acknowledge: they answer in order, so one question will do.
+
+        Whether a broker that is gone has it is not known, as ever without acknowledgements."""
+        if self._config.acks != 0:
+            return
+        for node_id in list(self._in_flight):
+            try:
+                await self._cluster.send(node_id, metadata_request([], create=False), lane=self._lane)
+            except (Unreachable, ConnectionLost, RequestTimedOut, ClientClosed) as error:
+                logger.info("whether records without acknowledgement arrived is not known: %s", error)
 
     async def close(self) -> None:
         """Stop at once. Requests under way are left alone by whoever waits for them."""
@@ -224,6 +237,11 @@ class Sender:
             return _all(batches, Answer(ErrorCode.REQUEST_TIMED_OUT, str(error)))
         except (ConnectionLost, ClientClosed) as error:
             return _all(batches, Answer(ErrorCode.NETWORK_EXCEPTION, str(error)))
+        except asyncio.CancelledError:
+            if self._is_closed:
+                raise
+            # Not this task but the connection attempt that it waited for was cancelled: the broker has moved.
+            return _all(batches, Answer(ErrorCode.NETWORK_EXCEPTION, "the broker has moved"))
         except UnsupportedByBroker as error:
             return _all(batches, Answer(ErrorCode.UNSUPPORTED_VERSION, str(error), never_left=True))
         if config.acks == 0:
