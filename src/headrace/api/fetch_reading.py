@@ -39,9 +39,9 @@ _EXPECTED: Final = frozenset(
 NOTHING: Final = b""
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class FetchBounds:
-    """What holds for all partitions of one fetch."""
+    """What holds for all partitions of one fetch. Nothing in it changes; freezing it would cost more."""
 
     version: int
     replica_id: int

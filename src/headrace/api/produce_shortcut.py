@@ -131,12 +131,11 @@ class ProduceMemory:
             return False
         records = self._records(frame, start, end)
         partition = known.partition
-        log = partition.leading_log
+        log = partition.prompt_log
         if (
             records is None
             or log is None
             or log.settings is not known.settings
-            or partition.followers
             or not is_plain(records, self._version)
         ):
             return False
@@ -222,7 +221,7 @@ def _only_partition(
         return None
     result = reply.responses[0].partition_responses[0]
     partition = hosted.partitions.get(topic.partition_data[0].index)
-    log = None if partition is None else partition.leading_log
+    log = None if partition is None else partition.prompt_log
     if partition is None or log is None or result.error_code or log.settings.flush_messages != LONG_MAX:
         return None
     return partition, log.settings

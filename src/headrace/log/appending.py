@@ -50,9 +50,10 @@ def append_as_leader(
     batch = validated.batch
     batch.base_offset = log.log_end_offset
     batch.leader_epoch = leader_epoch
+    fills_buffer = batch.position == 0 and batch.size == len(batch.buffer)
     return _append(
         log,
-        batch.data,
+        batch.buffer if fills_buffer else batch.data,
         [batch],
         now_ms,
         origin,

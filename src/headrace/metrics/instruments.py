@@ -46,7 +46,8 @@ class Histogram:
 
     def record(self, value: float) -> None:
         """Note one value."""
-        self.counts[bisect_left(self.bounds, value)] += 1
+        bounds = self.bounds
+        self.counts[0 if value <= bounds[0] else bisect_left(bounds, value)] += 1
         self.count += 1
         self.total += value
         if value > self.maximum:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.append_info import AppendInfo
 from headrace.log.append_origin import AppendOrigin
+from headrace.log.appending import append_as_leader
 from headrace.log.leader_epochs import EpochEnd
 from headrace.log.log_errors import OffsetOutOfRange
 from headrace.log.log_reads import (
@@ -119,9 +120,10 @@ class Partition:
         return self.leader == self.node_id
 
     @property
-    def leading_log(self) -> PartitionLog | None:
-        """The log, or None where this node does not lead the partition or can't reach its log."""
-        return self._leader_log
+    def prompt_log(self) -> PartitionLog | None:
+        """The log, if this node leads the partition and what it appends needs to wait for nothing."""
+        log = self._leader_log
+        return None if log is None or self.followers or self._flush_to > log.recovery_point else log
 
     @property
     def leader_log(self) -> PartitionLog:
@@ -237,14 +239,7 @@ class Partition:
                 f"requirement of {self.min_insync_replicas} for partition {self.name}, live replica(s) "
                 f"broker.id are : {sorted(self.isr)}",
             )
-        info = log.append_as_leader(
-            records,
-            self.leader_epoch,
-            now_ms,
-            origin=origin,
-            guard=guard,
-            transaction_version=transaction_version,
-        )
+        info = append_as_leader(log, records, self.leader_epoch, now_ms, origin, guard, transaction_version)
         if info.must_flush:
             self._flush_first(log, info.last_offset + 1, now_ms)
         if followers or self._flush_to > log.recovery_point:
