@@ -75,7 +75,14 @@ class ColumnWriter:
         encoder = Encoder(self._config)
         self._queues = SendQueues(self._config, cluster.entropy, self, encoder.split)
         self._sender = Sender(cluster, self._config, self._queues, self._on_fatal)
-        self._pipeline = RowPipeline(self._config, cluster.entropy, encoder, self._queues, self._enqueue)
+        self._pipeline = RowPipeline(
+            self._config,
+            cluster.entropy,
+            encoder,
+            self._queues,
+            enqueue=self._enqueue,
+            is_available=self._sender.is_available,
+        )
 
     @property
     def report(self) -> DeliveryReport:

@@ -34,10 +34,17 @@ Enqueue = Callable[[list[PendingBatch]], None]
 
 class RowPipeline:
     """The way of rows into `queues`. `enqueue` takes batches over; the memory of each is released by
-    `memory.take(-batch.size)` when its fate is known."""
+    `memory.take(-batch.size)` when its fate is known. `is_available` says whether a broker keeps up."""
 
     def __init__(
-        self, config: ClientConfig, entropy: Entropy, encoder: Encoder, queues: SendQueues, enqueue: Enqueue
+        self,
+        config: ClientConfig,
+        entropy: Entropy,
+        encoder: Encoder,
+        queues: SendQueues,
+        *,
+        enqueue: Enqueue,
+        is_available: Callable[[int], bool],
     ) -> None:
         batch_bytes = min(config.batch_size, config.max_request_size)
         self.memory = WriteMemory(config.buffer_memory)
@@ -45,6 +52,7 @@ class RowPipeline:
         self._encoder = encoder
         self._queues = queues
         self._enqueue = enqueue
+        self._is_available = is_available
         self._loop = asyncio.get_running_loop()
         self._router = Router(batch_bytes, entropy.random, ignores_keys=config.partitioner_ignore_keys)
         self._open = OpenRows(batch_bytes)
@@ -156,8 +164,9 @@ class RowPipeline:
 
     def _weights(self, topic: TopicMetadata) -> Mapping[int, int]:
         """How much to prefer each partition that has a leader, or each of all if none has."""
-        led = [index for index, found in topic.partitions.items() if found.leader >= 0]
-        choice = led or list(topic.partitions)
+        led = [found for found in topic.partitions.values() if found.leader >= 0]
+        quick = [found for found in led if self._is_available(found.leader)]
+        choice = [found.partition for found in quick or led or topic.partitions.values()]
         if not self._config.partitioner_adaptive_partitioning_enable:
             return dict.fromkeys(choice, 1)
         return weights_of(

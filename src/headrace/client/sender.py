@@ -75,6 +75,7 @@ class Sender:
         self._loop = asyncio.get_running_loop()
         self._lane = cluster.new_lane("produce")
         self._in_flight: dict[int, int] = {}
+        self._busy_since_ms: dict[int, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._identifying: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -94,6 +95,12 @@ class Sender:
         if not self._is_pass_due and not self._is_closed:
             self._is_pass_due = True
             self._loop.call_soon(self._pass)
+
+    def is_available(self, node_id: int) -> bool:
+        """Whether a broker keeps up: it has not had all the requests that it may have for too long."""
+        timeout_ms = self._config.partitioner_availability_timeout_ms
+        since_ms = self._busy_since_ms.get(node_id)
+        return not timeout_ms or since_ms is None or self.now_ms - since_ms <= timeout_ms
 
     async def sent(self) -> None:
         """Until brokers have what they do not acknowledge: they answer in order, so one question will do.
@@ -132,15 +139,22 @@ class Sender:
             self._identifying = self._start(self._identify())
         drained = self._queues.drain(self._cluster.metadata.leader_of, self._can_send_to, now_ms)
         for node_id, batches in drained.requests.items():
-            self._in_flight[node_id] = self._in_flight.get(node_id, 0) + 1
+            self._count(node_id, 1)
             self._start(self._request(node_id, batches))
         if drained.leaderless:
             self._refresh(drained.leaderless)
         self._look_again(drained.again_at_ms)
 
     def _can_send_to(self, node_id: int) -> bool:
-        limit = self._config.max_in_flight_requests_per_connection
-        return self._in_flight.get(node_id, 0) < limit
+        return self._in_flight.get(node_id, 0) < self._config.max_in_flight_requests_per_connection
+
+    def _count(self, node_id: int, change: int) -> None:
+        """Note that a request begins or ends."""
+        self._in_flight[node_id] = self._in_flight.get(node_id, 0) + change
+        if self._can_send_to(node_id):
+            self._busy_since_ms.pop(node_id, None)
+        else:
+            self._busy_since_ms.setdefault(node_id, self.now_ms)
 
     def _look_again(self, at_ms: float | None) -> None:
         if self._timer is not None:
@@ -216,7 +230,7 @@ class Sender:
                     answer = answer._replace(message=await too_large(self._cluster, batch))
                 self._on_answer(batch, answer)
         finally:
-            self._in_flight[node_id] -= 1
+            self._count(node_id, -1)
         self.wake()
 
     async def _ask(self, node_id: int, batches: list[PendingBatch]) -> dict[TopicPartition, Answer]:
