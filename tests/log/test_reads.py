@@ -385,8 +385,8 @@ async def test_a_range_whose_file_is_gone_can_not_be_pinned_any_more(tmp_path: P
 
 def test_an_error_of_the_medium_on_reading_takes_the_directory_offline(disk: MemoryDisk) -> None:
     """Promise 30: an I/O error takes the log directory offline with a clear message."""
+    fill(open_log(disk), 3)
     log = open_log(disk)
-    fill(log, 3)
     disk.fail(when=lambda operation: operation.kind == "read")
     with pytest.raises(KafkaError, match="reading topic-0 in log directory /logs failed") as failed:
         log.read(0, 100)

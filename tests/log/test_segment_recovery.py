@@ -277,6 +277,8 @@ def test_damage_in_the_log_is_reported_to_readers_with_its_place(disk: MemoryDis
     segment = new_segment(disk, index_interval_bytes=200)
     written = fill(segment, 60, value_size=50)
     position = len(written[0]) * 30
+    segment.close()
+    segment = reopened(disk, index_interval_bytes=200)
     disk.flip_bit(segment.log.path, position + 16, 4)
     for target in (90, 91, 92):
         with pytest.raises(CorruptLog) as damage:

@@ -34,7 +34,7 @@ from headrace.types import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 INT32_MAX: Final = 2**31 - 1
 RECOVERY_SLICE_BYTES: Final = 1024 * 1024
-#: Batches appended last whose places are kept in memory: readers at the end of a log ask for these.
+#: Batches appended last whose places are kept: readers at the end ask for them, and no medium is read then.
 RECENT_MAX: Final = 64
 _base_offset_of = Struct(">q").unpack_from
 
@@ -241,8 +241,7 @@ class Segment:
 
     def translate(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or after `offset`; None if all end before."""
-        recent = self._recent.get(offset)
-        if recent is not None:
+        if (recent := self._recent.get(offset)) is not None:
             return BatchPlace(offset, recent[0], recent[1])
         try:
             return self._translate(offset)
