@@ -327,10 +327,12 @@ class HostedShard(Generic[S]):
     def _encoded(self, records: Records, now_ms: int) -> list[EncodedRecord]:
         codec = self._settings.codec
         encode_key, encode_value = codec.encode_key, codec.encode_value
-        return [
-            (now_ms, encode_key(key), None if value is None else encode_value(value, version), ())
-            for key, value, version in records
-        ]
+        found: list[EncodedRecord] = []
+        for key, value, version, encoded in records:
+            if encoded is None:
+                encoded = encode_key(key), None if value is None else encode_value(value, version)
+            found.append((now_ms, *encoded, ()))
+        return found
 
     # Waiting for replicas
 
@@ -383,7 +385,7 @@ class HostedShard(Generic[S]):
 
 def _replay_all(shard: Shard, offset: int, producer: Producer, records: Records) -> None:
     producer_id, epoch, _ = producer
-    for key, value, _ in records:
+    for key, value, _, _ in records:
         shard.replay(offset, producer_id, epoch, key, value)
         offset += 1
 

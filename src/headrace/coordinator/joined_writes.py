@@ -30,7 +30,9 @@ class JoinedWrites(Generic[W]):
 
     def add(self, records: Records, encoded: list[EncodedRecord], waiting: W) -> None:
         """Write this at the end of the loop's round at the latest."""
-        size = sum(len(key) + len(value or b"") for _, key, value, _ in encoded)
+        size = 0
+        for _, key, value, _ in encoded:
+            size += len(key) + (0 if value is None else len(value))
         if self._size + size > BYTES_MAX:
             self.flush()
         self._size += size

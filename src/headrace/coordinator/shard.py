@@ -25,6 +25,8 @@ class CoordinatorRecord(NamedTuple):
     value: Message | None = None
     version: int = 0
     """The version that the value is written in."""
+    encoded: tuple[bytes, bytes | None] | None = None
+    """Key and value in bytes, from whoever has them at hand."""
 
 
 Records: TypeAlias = Sequence[CoordinatorRecord]

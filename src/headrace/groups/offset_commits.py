@@ -1,5 +1,6 @@
 """Decides on requests that commit or delete offsets, of members of any kind of group and of nobody's."""
 
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
@@ -9,8 +10,13 @@ from headrace.groups.classic_group import PREPARING, STABLE, ClassicGroup
 from headrace.groups.classic_rebalance import Rebalances
 from headrace.groups.group import Committer, Group, PartitionCheck
 from headrace.groups.group_registry import GroupRegistry, not_found
+from headrace.groups.offset_records import (
+    expiring_offset_write,
+    offset_tombstone,
+    offset_write,
+    topic_tag,
+)
 from headrace.groups.offsets import Offsets
-from headrace.groups.records import NO_EXPIRY, offset_tombstone, offset_write
 from headrace.metadata.image import MetadataImage
 from headrace.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,6 +39,7 @@ from headrace.protocol.messages.txn_offset_commit import (
 from headrace.types import ZERO_UUID
 
 _DEFAULT_RETENTION: Final = -1
+_NO_TAG: Final = topic_tag(ZERO_UUID)
 #: From here on a member of a group that does not exist is told so.
 _NOT_FOUND_SINCE: Final = 9
 
@@ -55,38 +62,56 @@ class OffsetCommits:
     ) -> Decision[OffsetCommitResponse]:
         """Topics have both names and ids here, and exist."""
         check = self._checked_group(request, version, now_ms)
-        expires_ms = NO_EXPIRY
         if request.retention_time_ms != _DEFAULT_RETENTION:
-            expires_ms = now_ms + request.retention_time_ms
+            return self._commit_until(request, check, now_ms, now_ms + request.retention_time_ms)
         group_id, metadata_max = request.group_id, self._settings.metadata_max
         records: list[CoordinatorRecord] = []
         topics = []
         for topic in request.topics:
             name, topic_id = topic.name, topic.topic_id
+            tag = topic_tag(topic_id)
             results = []
             for partition in topic.partitions:
-                index, metadata = partition.partition_index, partition.committed_metadata
+                index, metadata = partition.partition_index, partition.committed_metadata or ""
                 if metadata and _java_length(metadata) > metadata_max:
-                    code = ErrorCode.OFFSET_METADATA_TOO_LARGE
-                    results.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+                    results.append(_too_large(index))
                     continue
                 if check is not None:
                     check(name, topic_id, index)
-                results.append(OffsetCommitResponsePartition(partition_index=index))
+                results.append(_committed(index))
+                offset, epoch = partition.committed_offset, partition.committed_leader_epoch
                 records.append(
-                    offset_write(
-                        group_id,
-                        name,
-                        index,
-                        partition.committed_offset,
-                        partition.committed_leader_epoch,
-                        metadata,
-                        now_ms,
-                        expires_ms,
-                        topic_id,
-                    )
+                    offset_write(group_id, name, index, offset, epoch, metadata, now_ms, topic_id, tag)
                 )
             topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results))
+        self._counters.offset_commits += len(records)
+        return Decision(records, OffsetCommitResponse(topics=topics))
+
+    def _commit_until(
+        self, request: OffsetCommitRequest, check: PartitionCheck | None, now_ms: int, expires_ms: int
+    ) -> Decision[OffsetCommitResponse]:
+        """Versions up to 4 say how long an offset is to be kept."""
+        records: list[CoordinatorRecord] = []
+        topics = []
+        for topic in request.topics:
+            results = []
+            for partition in topic.partitions:
+                index, metadata = partition.partition_index, partition.committed_metadata or ""
+                if _java_length(metadata) > self._settings.metadata_max:
+                    results.append(_too_large(index))
+                    continue
+                if check is not None:
+                    check(topic.name, topic.topic_id, index)
+                results.append(_committed(index))
+                offset = partition.committed_offset
+                records.append(
+                    expiring_offset_write(
+                        request.group_id, topic.name, index, offset, metadata, now_ms, expires_ms
+                    )
+                )
+            topics.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results)
+            )
         self._counters.offset_commits += len(records)
         return Decision(records, OffsetCommitResponse(topics=topics))
 
@@ -139,8 +164,8 @@ class OffsetCommits:
                 raise KafkaError(ErrorCode.ILLEGAL_GENERATION)
             results = []
             for partition in topic.partitions:
-                index, metadata = partition.partition_index, partition.committed_metadata
-                if metadata and _java_length(metadata) > self._settings.metadata_max:
+                index, metadata = partition.partition_index, partition.committed_metadata or ""
+                if _java_length(metadata) > self._settings.metadata_max:
                     code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                     results.append(TxnOffsetCommitResponsePartition(partition_index=index, error_code=code))
                     continue
@@ -156,6 +181,8 @@ class OffsetCommits:
                         partition.committed_leader_epoch,
                         metadata,
                         now_ms,
+                        ZERO_UUID,
+                        _NO_TAG,
                     )
                 )
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
@@ -201,6 +228,18 @@ class OffsetCommits:
         known = set(places)
         places += [place for place in self._offsets.open_partitions(group_id) if place not in known]
         return [offset_tombstone(group_id, topic, index) for topic, index in places]
+
+
+@lru_cache(maxsize=4096)
+def _committed(index: int) -> OffsetCommitResponsePartition:
+    """Nobody changes a result, so there is one for all commits of a partition of that number."""
+    return OffsetCommitResponsePartition(partition_index=index)
+
+
+def _too_large(index: int) -> OffsetCommitResponsePartition:
+    return OffsetCommitResponsePartition(
+        partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE
+    )
 
 
 def _java_length(text: str) -> int:

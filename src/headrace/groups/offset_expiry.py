@@ -6,8 +6,8 @@ from uuid import UUID
 
 from headrace.coordinator.shard import CoordinatorRecord
 from headrace.groups.group import Group
+from headrace.groups.offset_records import NO_EXPIRY, offset_tombstone
 from headrace.groups.offsets import CommittedOffset, Offsets
-from headrace.groups.records import NO_EXPIRY, offset_tombstone
 from headrace.types import ZERO_UUID
 
 

@@ -1,17 +1,13 @@
-"""Groups and offsets as records of `__consumer_offsets`, in the versions that Kafka writes."""
+"""Classic groups as records of `__consumer_offsets`, in the version that Kafka writes."""
 
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from headrace.coordinator.shard import CoordinatorRecord
 from headrace.protocol.disk_records.offsets import (
     GroupMetadataKey,
     GroupMetadataValue,
     MemberMetadata,
-    OffsetCommitKey,
-    OffsetCommitValue,
 )
-from headrace.types import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,10 +15,6 @@ if TYPE_CHECKING:
     from headrace.groups.classic_group import ClassicGroup
 
 GROUP_VERSION: Final = 3
-OFFSET_VERSION: Final = 4
-#: The only version that says when an offset expires.
-EXPIRING_OFFSET_VERSION: Final = 1
-NO_EXPIRY: Final = -1
 
 
 def group_record(
@@ -70,37 +62,6 @@ def group_write(group_id: str, value: GroupMetadataValue) -> CoordinatorRecord:
 def group_tombstone(group_id: str) -> CoordinatorRecord:
     """The record that deletes a group."""
     return CoordinatorRecord(GroupMetadataKey(group=group_id))
-
-
-def offset_write(
-    group_id: str,
-    topic: str,
-    partition: int,
-    offset: int,
-    leader_epoch: int,
-    metadata: str | None,
-    now_ms: int,
-    expires_ms: int = NO_EXPIRY,
-    topic_id: UUID = ZERO_UUID,
-) -> CoordinatorRecord:
-    """The record that commits an offset."""
-    return CoordinatorRecord(
-        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
-        OffsetCommitValue(
-            offset=offset,
-            leader_epoch=leader_epoch,
-            metadata=metadata or "",
-            commit_timestamp=now_ms,
-            expire_timestamp=expires_ms,
-            topic_id=topic_id,
-        ),
-        OFFSET_VERSION if expires_ms == NO_EXPIRY else EXPIRING_OFFSET_VERSION,
-    )
-
-
-def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """The record that deletes an offset."""
-    return CoordinatorRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
 def persisted_group(value: GroupMetadataValue) -> Any:

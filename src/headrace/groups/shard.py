@@ -6,7 +6,7 @@ groups asked, by whoever is named there."""
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from headrace.coordinator.shard import CoordinatorRecord, Decision, ShardContext
 from headrace.errors import ErrorCode, KafkaError
@@ -122,7 +122,7 @@ class GroupShard:
     ) -> None:
         """Take over a record of any kind."""
         if type(key) is OffsetCommitKey:
-            self._replay_offset(offset, producer_id, key, value)
+            self._replay_offset(offset, producer_id, key, cast("OffsetCommitValue | None", value))
         elif type(key) is GroupMetadataKey:
             self._replay_group(key.group, value)
         elif type(key) is LegacyOffsetCommitKey:
@@ -136,12 +136,12 @@ class GroupShard:
                 replayer(offset, key, value)
 
     def _replay_offset(
-        self, offset: int, producer_id: int, key: OffsetCommitKey, value: Message | None
+        self, offset: int, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue | None
     ) -> None:
-        assert value is None or isinstance(value, OffsetCommitValue)
-        if value is not None and self.groups.find(key.group) is None:
-            self.groups.new_classic(key.group, value.commit_timestamp)
-        self.offsets.replay(offset, producer_id, key.group, key.topic, key.partition, value)
+        group_id = key.group
+        if value is not None and self.groups.find(group_id) is None:
+            self.groups.new_classic(group_id, value.commit_timestamp)
+        self.offsets.replay(offset, producer_id, group_id, key.topic, key.partition, value)
 
     def _replay_legacy_offset(
         self, offset: int, producer_id: int, key: LegacyOffsetCommitKey, value: Message | None
