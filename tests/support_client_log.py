@@ -100,7 +100,32 @@ async def answer_fetch(
         await asyncio.sleep(min(request.max_wait_ms, 20) / 1000)
         reply = _read_all(topics, names, broker, request, wanted)
     reply.session_id = session_id
+    if request.session_epoch > 0:
+        _leave_out_unchanged(reply, broker.sessions[session_id])
+    elif request.session_epoch == 0:
+        _note_told(reply, broker.sessions[session_id])
     return reply
+
+
+def _note_told(reply: FetchResponse, session: dict[str, Any]) -> None:
+    for topic in reply.responses:
+        for data in topic.partitions:
+            session["told"][topic.topic, topic.topic_id, data.partition_index] = data.high_watermark
+
+
+def _leave_out_unchanged(reply: FetchResponse, session: dict[str, Any]) -> None:
+    """As brokers do it: a partition without records, errors or another end is not mentioned."""
+    for topic in reply.responses:
+        topic.partitions = [
+            data
+            for data in topic.partitions
+            if data.records
+            or data.error_code
+            or data.preferred_read_replica >= 0
+            or session["told"].get((topic.topic, topic.topic_id, data.partition_index)) != data.high_watermark
+        ]
+    reply.responses = [topic for topic in reply.responses if topic.partitions]
+    _note_told(reply, session)
 
 
 Key = tuple[str, UUID, int]
@@ -117,7 +142,7 @@ def _session(broker: "FakeBroker", request: FetchRequest) -> tuple[dict[Key, Fet
         if request.session_epoch < 0:
             return told, 0, 0
         session_id = 1000 + len(broker.sessions) + len(broker.headers)
-        broker.sessions[session_id] = {"epoch": 1, "partitions": told}
+        broker.sessions[session_id] = {"epoch": 1, "partitions": told, "told": {}}
         return told, session_id, 0
     session = broker.sessions.get(request.session_id)
     if session is None:

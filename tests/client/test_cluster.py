@@ -334,6 +334,29 @@ def test_closing_amid_a_first_connection_leaves_nothing_behind(run: Run) -> None
     run(test())
 
 
+def test_who_waits_while_the_cluster_is_closed_is_told_so(run: Run) -> None:
+    async def test() -> None:
+        async with fake_cluster() as fake:
+            cluster = Cluster(fake.config(topic_wait_ms=20_000))
+            await cluster.start()
+            fake.broker().next(ApiKey.METADATA, silence)
+            refreshing = asyncio.create_task(cluster.refresh())
+            await fake.broker().asked(ApiKey.METADATA, 2)
+            lane = cluster.new_lane("test")
+            count = len(fake.broker().seen[ApiKey.API_VERSIONS])
+            fake.broker().next(ApiKey.API_VERSIONS, silence)
+            connecting = asyncio.create_task(cluster.versions(1, lane))
+            await fake.broker().asked(ApiKey.API_VERSIONS, count + 1)
+            await cluster.close()
+            for waiting in (refreshing, connecting):
+                with pytest.raises(ClientClosed):
+                    await soon(waiting)
+            with pytest.raises(ClientClosed, match="started once"):
+                await cluster.start()
+
+    run(test())
+
+
 def test_a_cluster_that_was_not_started_says_so(run: Run) -> None:
     async def test() -> None:
         async with fake_cluster() as fake:

@@ -26,6 +26,7 @@ from headrace.client.links import DEFAULT_LANE, Lane, Links
 from headrace.client.metadata import Broker, Leader, Metadata, TopicMetadata
 from headrace.client.metadata_source import MetadataSource
 from headrace.client.retrying import Patience
+from headrace.client.sharing import result_of
 from headrace.client.topic_search import TopicSearch
 from headrace.client.topics_in_use import TopicsInUse
 from headrace.client.versions import BrokerVersions
@@ -59,7 +60,6 @@ class Cluster:
         self._coordinators = Coordinators(self)
         self._refreshing: asyncio.Task[Metadata] | None = None
         self._keeper: asyncio.Task[None] | None = None
-        self._is_trouble_known = False
         self._lanes = 0
 
     @property
@@ -82,7 +82,7 @@ class Cluster:
     async def start(self) -> None:
         """Find the cluster; Unreachable if no bootstrap server answers within `default.api.timeout.ms`."""
         if self._links is not None:
-            return
+            raise ClientClosed("a cluster is started once: make another `Cluster`")
         self._links = Links(self.config, self.entropy)
         self._source = MetadataSource(self.config, self._links, self.entropy)
         try:
@@ -132,8 +132,7 @@ class Cluster:
                 expects_reply=expects_reply,
             )
         except (Unreachable, ConnectionLost, RequestTimedOut):
-            # Where it leads and who is alive may have changed with it.
-            self._is_trouble_known = True
+            self._distrust(node_id)
             raise
 
     async def send_any(self, request: Message, **options: Any) -> Any:
@@ -243,7 +242,7 @@ class Cluster:
             self._require_open()
             refreshing = self._refreshing = asyncio.create_task(self._refresh(), name="headrace refresh")
             refreshing.add_done_callback(self._on_refreshed)
-        return await asyncio.shield(refreshing)
+        return await result_of(refreshing, lambda: ClientClosed("the cluster was closed"))
 
     async def describe_all(self) -> Metadata:
         """What there is in the whole cluster, without keeping it up to date."""
@@ -270,6 +269,12 @@ class Cluster:
         if broker is None or self._links is None:
             raise Unreachable(f"the cluster has no broker {node_id}")
         return self._links.to(broker, lane)
+
+    def _distrust(self, node_id: int) -> None:
+        """What a broker leads may have another leader by now, if something is wrong with the broker."""
+        for name, topic in self.metadata.topics.items():
+            if any(each.leader == node_id for each in topic.partitions.values()):
+                self.in_use.mark_stale(name)
 
     def _leader_now(self, topic: str, partition: int) -> Leader | None:
         self.in_use.use(topic, asyncio.get_running_loop().time())
@@ -319,7 +324,6 @@ class Cluster:
         if before.cluster_id not in (None, fresh.cluster_id):
             logger.warning("the cluster's id changed from %s to %s", before.cluster_id, fresh.cluster_id)
         self.metadata = fresh.without(self.in_use.forget_unused(asyncio.get_running_loop().time()))
-        self._is_trouble_known = False
         if self._links is not None:
             for node_id in before.brokers.keys() - fresh.brokers.keys():
                 self._links.close_node(node_id)

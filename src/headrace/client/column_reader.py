@@ -6,7 +6,6 @@ one that is gone, or means something else by now, is an error.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import Final
 from uuid import UUID
@@ -50,6 +49,8 @@ class ColumnReader:
         plain: bool = False,
         give_up_ms: int | None = -1,
     ) -> None:
+        if until is not None and (without := set(until) - set(positions)):
+            raise ValueError(f"`until` has partitions without a position: {sorted(without)}")
         self._cluster = cluster
         self._start = dict(positions)
         self._until = dict(until or {})
@@ -117,8 +118,7 @@ class ColumnReader:
         """Stop fetching and let go of connections and memory."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
             self._task = None
         self._pieces = iter(())
         if self._fetcher is not None:

@@ -12,6 +12,8 @@ from headrace.errors import ErrorCode
 from headrace.protocol.messages.fetch import FetchPartition, FetchTopic, ForgottenTopic
 from headrace.types import TopicPartition
 
+#: The last version that names topics; those after it know them by id.
+LAST_VERSION_BY_NAME: Final = 12
 NO_SESSION: Final = 0
 FIRST_EPOCH: Final = 0
 _EPOCH_MAX: Final = 2**31 - 1

@@ -6,14 +6,14 @@ it and what was asked for would exceed the bound, nothing more is asked for.
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from headrace.client.backoff import backoff_ms
 from headrace.client.cluster import Cluster
 from headrace.client.config import READ_COMMITTED
 from headrace.client.errors import ConnectionLost, CorruptRecords, RequestTimedOut, Unreachable
-from headrace.client.fetch_session import FetchSession, Wanted
+from headrace.client.fetch_session import LAST_VERSION_BY_NAME, FetchSession, Wanted
 from headrace.client.fetched import Fetched, scan
 from headrace.client.links import Lane
 from headrace.client.metadata import NO_NODE
@@ -24,8 +24,6 @@ from headrace.errors import ErrorCode, HeadraceError
 from headrace.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
 from headrace.types import TopicPartition
 
-#: The last version that names topics; those after it know them by id.
-_LAST_VERSION_BY_NAME: Final = 12
 #: How long a broker may wait for new records while others of its partitions have to wait for their turn.
 _WAIT_MS_HELD_BACK: Final = 50
 #: A request that may bring no more than this is not worth its while.
@@ -203,7 +201,7 @@ class Fetcher:
                     rack_id=self._config.client_rack,
                 ),
                 timeout_ms=self._config.request_timeout_ms + self._config.fetch_max_wait_ms,
-                max_version=None if uses_ids else _LAST_VERSION_BY_NAME,
+                max_version=None if uses_ids else LAST_VERSION_BY_NAME,
                 lane=self._lane,
             )
         except BaseException as error:
@@ -213,7 +211,7 @@ class Fetcher:
             self._on_no_reply(states, error)
             return
         if session.answered(reply.error_code, reply.session_id):
-            await self._on_reply(reply, states)
+            await self._on_reply(node_id, reply, states)
         else:
             self._on_session_error(reply.error_code, states)
 
@@ -252,11 +250,10 @@ class Fetcher:
             else:
                 self._distrust(state)
 
-    async def _on_reply(self, reply: FetchResponse, states: Sequence[ReadState]) -> None:
+    async def _on_reply(self, node_id: int, reply: FetchResponse, states: Sequence[ReadState]) -> None:
         by_key = {(state.partition.topic, state.partition.partition): state for state in states}
         by_key |= {(state.topic_id.hex, state.partition.partition): state for state in states}
-        is_empty = True
-        quiet: list[tuple[ReadState, PartitionData]] = []
+        quiet = dict.fromkeys(states)
         for topic in reply.responses:
             key = topic.topic or topic.topic_id.hex
             for data in topic.partitions:
@@ -264,18 +261,29 @@ class Fetcher:
                 if state is None:
                     continue
                 if data.error_code:
+                    quiet.pop(state, None)
                     await self._on_error(state, data, reply)
-                elif data.records is not None and len(data.records):
-                    is_empty = False
+                    continue
+                state.readable_end = data.last_stable_offset if self._isolation_level else data.high_watermark
+                if data.records is not None and len(data.records):
+                    quiet.pop(state, None)
                     self._on_records(state, data)
                 else:
                     self._on_nothing(state, data)
-                    quiet.append((state, data))
-        if is_empty:
-            for state, data in quiet:
-                end = await self._checks.end_of_gap(state, data, self._isolation_level)
-                if end is not None:
-                    self._on_gap(state, end)
+        # A session's reply leaves out partitions of which there is nothing new: these are well, too.
+        for state in quiet:
+            state.succeeded()
+        if len(quiet) == len(states):
+            await self._pass_gaps(node_id, quiet)
+
+    async def _pass_gaps(self, node_id: int, quiet: Iterable[ReadState]) -> None:
+        """Where nothing came at all, there may be nothing left before the end that is to be reached."""
+        for state in quiet:
+            end = await self._checks.end_of_gap(node_id, state, self._isolation_level)
+            if end is not None:
+                start, state.fetch_from = state.fetch_from, end
+                self.arrived.append(Fetched(state, start, end, (), None, 0))
+                self.changed.set()
 
     def _on_records(self, state: ReadState, data: PartitionData) -> None:
         # What was decoded from a frame is bytes, never a range of a file.
@@ -286,10 +294,14 @@ class Fetcher:
             # Only brokers of another age cut the first batch short; asking for more brings it.
             state.bytes_max = 2 * max(len(data.records or b""), self._config.max_partition_fetch_bytes)
             return
+        if found.end <= state.fetch_from:
+            # Nothing of this was asked for.
+            self._postpone(state)
+            return
         state.succeeded()
         size = len(data.records or b"")
         aborted = data.aborted_transactions if self._isolation_level else None
-        start, state.fetch_from = state.fetch_from, max(state.fetch_from, found.end)
+        start, state.fetch_from = state.fetch_from, found.end
         state.epoch = found.found[-1].leader_epoch
         state.bytes_max = 0
         state.buffered_bytes += size
@@ -300,13 +312,7 @@ class Fetcher:
         if found.damage is not None:
             raise CorruptRecords(state.partition, state.fetch_from, found.damage)
 
-    def _on_gap(self, state: ReadState, end: int) -> None:
-        start, state.fetch_from = state.fetch_from, end
-        self.arrived.append(Fetched(state, start, end, (), None, 0))
-        self.changed.set()
-
     def _on_nothing(self, state: ReadState, data: PartitionData) -> None:
-        state.succeeded()
         if data.preferred_read_replica != NO_NODE:
             state.replica = data.preferred_read_replica
             state.replica_until = self._loop.time() + self._config.metadata_max_age_ms / 1000

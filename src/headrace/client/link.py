@@ -12,7 +12,9 @@ from headrace.client.backoff import backoff_ms
 from headrace.client.config import ClientConfig
 from headrace.client.errors import ClientClosed, ConnectionLost, DialFailed, RequestTimedOut, Unreachable
 from headrace.client.metadata import Broker
+from headrace.client.sharing import result_of
 from headrace.client.versions import BrokerVersions, ask_versions
+from headrace.errors import HeadraceError
 from headrace.net.client_connection import ClientConnection
 from headrace.net.dialing import dial
 from headrace.ports import Entropy
@@ -38,6 +40,7 @@ class Link:
         "_attempt",
         "_config",
         "_entropy",
+        "_has_left",
         "_idle_timer",
         "_is_closed",
         "_live",
@@ -60,6 +63,7 @@ class Link:
         self._throttled_until = 0.0
         self._idle_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
+        self._has_left = False
 
     @property
     def is_live(self) -> bool:
@@ -109,25 +113,27 @@ class Link:
         if live is not None and not live.connection.closed:
             return live
         if self._is_closed:
-            raise ClientClosed(f"the connection to {self.broker} was closed")
+            raise self._why_closed()
         attempt = self._attempt
         if attempt is None:
             attempt = self._attempt = self._loop.create_task(self._connect())
             attempt.add_done_callback(self._on_attempted)
-        return await asyncio.shield(attempt)
+        return await result_of(attempt, self._why_closed)
 
-    async def close(self) -> None:
-        """Close for good, and leave nothing running."""
+    async def close(self, *, has_left: bool = False) -> None:
+        """Close for good, and leave nothing running; `has_left` says that it is the broker who is gone."""
         self._is_closed = True
+        self._has_left = has_left
         attempt = self._attempt
         if attempt is not None:
             attempt.cancel()
             await asyncio.wait([attempt])
-        self._drop("the client was closed")
+        self._drop(str(self._why_closed()))
 
-    def close_if_live(self, reason: str) -> None:
-        """Close the connection; the next request makes another one."""
-        self._drop(reason)
+    def _why_closed(self) -> HeadraceError:
+        if self._has_left:
+            return Unreachable(f"{self.broker} is no longer there")
+        return ClientClosed("the client was closed")
 
     def _drop(self, reason: str) -> None:
         if self._idle_timer is not None:

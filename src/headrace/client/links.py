@@ -66,7 +66,7 @@ class Links:
             await asyncio.wait(self._retiring)
 
     def _retire(self, link: Link) -> None:
-        task = asyncio.ensure_future(link.close())
+        task = asyncio.ensure_future(link.close(has_left=True))
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 

@@ -21,13 +21,14 @@ from headrace.client.errors import (
     UnknownTopics,
     Unreachable,
 )
+from headrace.client.fetch_session import LAST_VERSION_BY_NAME
 from headrace.client.links import Lane
 from headrace.client.metadata import NO_NODE, Leader
 from headrace.client.offsets import EARLIEST, EARLIEST_LOCAL, LATEST, list_offsets
 from headrace.client.read_errors import Reaction
 from headrace.client.read_state import ReadState
 from headrace.errors import HeadraceError
-from headrace.protocol.messages.fetch import PartitionData
+from headrace.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from headrace.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -38,6 +39,8 @@ from headrace.protocol.messages.offset_for_leader_epoch import (
 from headrace.types import NO_LEADER_EPOCH, TopicPartition
 
 _CONSUMER: Final = -1
+#: The epoch of a fetch that belongs to no session.
+NO_SESSION: Final = -1
 #: How often a leader may deny a position that it has when asked for its range.
 _RANGE_DOUBTS_MAX: Final = 3
 
@@ -172,18 +175,46 @@ class PositionChecks:
         ]
         return found[0][partition].offset, found[1][partition].offset
 
-    async def end_of_gap(self, state: ReadState, data: PartitionData, isolation_level: int) -> int | None:
+    async def end_of_gap(self, node_id: int, state: ReadState, isolation_level: int) -> int | None:
         """Where the readable part of the log ends, if there is nothing left between the position and that.
 
-        Compaction may leave nothing of the last records. It is certain only if the broker had room for any
-        batch and the offsets are on its own disk: what lies in remote storage may just not have come yet.
+        Compaction may leave nothing of the last records. That nothing came is no proof: a broker may hold
+        back data to slow its clients down, and what lies in remote storage may just not have come yet. So it
+        is asked for this partition alone, and where its own disk begins.
         """
-        readable = data.last_stable_offset if isolation_level else data.high_watermark
-        if state.until is None or not state.fetch_from < readable or state.is_fetched:
+        if state.until is None or state.is_fetched or state.replica != NO_NODE:
             return None
-        if data.preferred_read_replica != NO_NODE:
+        if state.fetch_from >= state.readable_end:
+            return None
+        end = await self._end_if_nothing(node_id, state, isolation_level)
+        if end is None or end <= state.fetch_from:
             return None
         local = await list_offsets(self._cluster, {state.partition: EARLIEST_LOCAL})
-        if local[state.partition].offset <= state.fetch_from:
-            return min(readable, state.until)
-        return None
+        if local[state.partition].offset > state.fetch_from:
+            return None
+        return min(end, state.until)
+
+    async def _end_if_nothing(self, node_id: int, state: ReadState, isolation_level: int) -> int | None:
+        asked = FetchPartition(
+            partition=state.partition.partition,
+            fetch_offset=state.fetch_from,
+            partition_max_bytes=self._cluster.config.max_partition_fetch_bytes,
+        )
+        topic = FetchTopic(topic=state.partition.topic, topic_id=state.topic_id, partitions=[asked])
+        request = FetchRequest(isolation_level=isolation_level, session_epoch=NO_SESSION, topics=[topic])
+        try:
+            reply: FetchResponse = await self._cluster.send(
+                node_id,
+                request,
+                lane=self._lane,
+                max_version=None if state.topic_id.int else LAST_VERSION_BY_NAME,
+            )
+        except (ConnectionLost, RequestTimedOut, Unreachable):
+            return None
+        found = [data for topic in reply.responses for data in topic.partitions]
+        if reply.error_code or reply.throttle_time_ms or len(found) != 1:
+            return None
+        (data,) = found
+        if data.error_code or data.records or data.preferred_read_replica != NO_NODE:
+            return None
+        return data.last_stable_offset if isolation_level else data.high_watermark

@@ -7,12 +7,13 @@ from headrace.client.metadata import NO_NODE
 from headrace.types import NO_LEADER_EPOCH, ZERO_UUID, TopicPartition
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class ReadState:
     """One partition. `position` is the next offset to hand out, `fetch_from` the next to fetch.
 
     `epoch` is the leader epoch of the last batch that was fetched, `checked_epoch` the leader's for which the
-    position is known to be on the same history. `retry_at` is when the next attempt may be made after a
+    position is known to be on the same history. `readable_end` is where the broker said last that reading
+    ends. `retry_at` is when the next attempt may be made after a
     failure, `failing_since` when the failures began, in the loop's time.
     """
 
@@ -27,6 +28,7 @@ class ReadState:
     replica_until: float = 0.0
     buffered_bytes: int = 0
     bytes_max: int = 0
+    readable_end: int = -1
     is_in_flight: bool = False
     retry_at: float = 0.0
     failures: int = 0

@@ -7,7 +7,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -108,9 +107,11 @@ def _kept(winner: "asyncio.Task[T]", done: "set[asyncio.Task[T]]") -> T:
 async def _abandon(running: "set[asyncio.Task[T]]") -> None:
     for task in running:
         task.cancel()
+    if running:
+        await asyncio.wait(running)
     for task in running:
-        with suppress(asyncio.CancelledError, Exception):
-            _close(await task)
+        if not task.cancelled() and task.exception() is None:
+            _close(task.result())
 
 
 def _close(result: object) -> None:
