@@ -26,7 +26,7 @@ from headrace.client.metadata import Leader
 from headrace.client.metadata_source import metadata_request
 from headrace.client.pending_batch import PendingBatch
 from headrace.client.producer_identity import ask_identity, pause
-from headrace.client.send_queues import FATAL, Answer, SendQueues
+from headrace.client.send_queues import FATAL, Answer, Drained, SendQueues
 from headrace.errors import ErrorCode, HeadraceError
 from headrace.protocol.messages.produce import (
     PartitionProduceData,
@@ -137,13 +137,20 @@ class Sender:
             self._expiry_at_ms = self._queues.expire(now_ms)
         if self._queues.needs_identity and self._identifying is None:
             self._identifying = self._start(self._identify())
+        drained = self._send(now_ms)
+        while any(map(self._can_send_to, drained.requests)):
+            # A request has one batch of a partition; brokers take several requests at a time.
+            drained = self._send(now_ms)
+        if drained.leaderless:
+            self._refresh(drained.leaderless)
+        self._look_again(drained.again_at_ms)
+
+    def _send(self, now_ms: float) -> Drained:
         drained = self._queues.drain(self._cluster.metadata.leader_of, self._can_send_to, now_ms)
         for node_id, batches in drained.requests.items():
             self._count(node_id, 1)
             self._start(self._request(node_id, batches))
-        if drained.leaderless:
-            self._refresh(drained.leaderless)
-        self._look_again(drained.again_at_ms)
+        return drained
 
     def _can_send_to(self, node_id: int) -> bool:
         return self._in_flight.get(node_id, 0) < self._config.max_in_flight_requests_per_connection
