@@ -45,7 +45,12 @@ class FakeSlot:
         assert not self.is_answered
         self.is_discarded = not parts
         if parts:
-            self.frame = b"".join(bytes(cast(Any, part)) for part in parts)
+            self.frame = b"".join(_bytes_of(part) for part in parts)
+
+
+def _bytes_of(part: Any) -> bytes:
+    """A piece of a reply, read from its file if that is where it is."""
+    return bytes(part.read() if hasattr(part, "read") else part)
 
 
 class FakeConnection:

@@ -222,6 +222,7 @@ class Exchange:
     def _finish_promptly(self, reply: Reply) -> None:
         """Send the reply in this very turn of the loop: somebody waits for nothing else."""
         connection = self._slot.connection
+        self._slot.on_close = None
         connection.hurry()
         try:
             self.finish(reply)
@@ -262,6 +263,7 @@ class Exchange:
         self._count(reply)
 
     def _on_done(self, future: asyncio.Future[Reply]) -> None:
+        self._slot.on_close = None
         if future.cancelled():
             self._slot.connection.close_when_sent("a request was given up", logging.INFO)
             return

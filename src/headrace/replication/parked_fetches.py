@@ -111,10 +111,14 @@ class ParkedFetch(Generic[T]):
                 self._loop.call_soon(self._finish)
 
     def _finish(self) -> None:
-        future = self.future
-        if self._is_finished or future.done():
+        if self._is_finished:
             return
         self._is_finished = True
+        future = self.future
+        # It refers to this fetch, and stays unresolved where its result is taken promptly: no cycle is left.
+        del self.future
+        if future.done():
+            return
         try:
             answer = self._answer()
         except Exception as error:  # noqa: BLE001 - nobody else is there to be told, and the client waits
