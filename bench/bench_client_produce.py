@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -122,7 +122,7 @@ def _rate(node: HeadraceBroker, load: Load, count: int, size: int) -> float:
 
 
 def _columns(address: str, topic: str, count: int, size: int) -> None:
-    rows = pa.record_batch({"value": pa.array([bytes(size)] * min(ROWS_PER_WRITE, count), pa.binary())})
+    rows = _rows(min(ROWS_PER_WRITE, count), size)
 
     async def write() -> None:
         config = ClientConfig(bootstrap_servers=(address,), batch_size=BATCH_BYTES, linger_ms=LINGER_MS)
@@ -131,6 +131,11 @@ def _columns(address: str, topic: str, count: int, size: int) -> None:
                 await writer.write(rows)
 
     uvloop.run(write())
+
+
+@cache
+def _rows(count: int, size: int) -> pa.RecordBatch:
+    return pa.record_batch({"value": pa.array([bytes(size)] * count, pa.binary())})
 
 
 def _producer(address: str) -> Producer:

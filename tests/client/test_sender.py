@@ -13,6 +13,7 @@ from headrace.client.errors import ClientClosed, RequestTimedOut, UnsupportedByB
 from headrace.client.metadata import Metadata
 from headrace.errors import ErrorCode
 from headrace.protocol.message import Message
+from headrace.protocol.messages.metadata import MetadataRequest
 from headrace.protocol.messages.produce import ProduceRequest
 from headrace.types import TopicPartition
 from tests.support_produce import FakeCluster, Fault, run_virtual
@@ -149,6 +150,20 @@ def test_a_partition_that_a_reply_leaves_out_is_sent_again() -> None:
             await writer.write(one_row())
         assert cluster.values("t") == [b"a"]
         assert writer.report.acknowledged == 1
+
+    run_virtual(scenario())
+
+
+def test_brokers_are_waited_for_now_and_then_without_acknowledgements() -> None:
+    async def scenario() -> None:
+        config = ClientConfig(acks=0, enable_idempotence=False, batch_size=100_000)
+        cluster = FakeCluster(config, {"t": 1})
+        await cluster.start()
+        async with ColumnWriter(cluster, topic="t") as writer:
+            await writer.write(pa.table({"value": ["x" * 1_000] * 5_000}))
+        questions = [each for each in cluster.others if isinstance(each, MetadataRequest)]
+        assert 4 <= len(questions) <= 10
+        assert len(cluster.values("t")) == 5_000
 
     run_virtual(scenario())
 

@@ -41,6 +41,7 @@ logger = logging.getLogger("headrace.client")
 
 # From this version on topics go by their ids alone.
 _VERSION_OF_TOPIC_IDS: Final = 13
+_UNANSWERED_BYTES_MAX: Final = 1024 * 1024
 _LEADER_CHANGED: Final = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -76,6 +77,7 @@ class Sender:
         self._lane = cluster.new_lane("produce")
         self._in_flight: dict[int, int] = {}
         self._busy_since_ms: dict[int, float] = {}
+        self._bytes_unanswered: dict[int, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._identifying: asyncio.Task[None] | None = None
         self._refreshing: asyncio.Task[None] | None = None
@@ -106,13 +108,8 @@ class Sender:
         """Until brokers have what they do not acknowledge: they answer in order, so one question will do.
 
         Whether a broker that is gone has it is not known, as ever without acknowledgements."""
-        if self._config.acks != 0:
-            return
-        for node_id in list(self._in_flight):
-            try:
-                await self._cluster.send(node_id, metadata_request([], create=False), lane=self._lane)
-            except (Unreachable, ConnectionLost, RequestTimedOut, ClientClosed) as error:
-                logger.info("whether records without acknowledgement arrived is not known: %s", error)
+        for node_id in list(self._bytes_unanswered):
+            await self._answered(node_id)
 
     async def close(self) -> None:
         """Stop at once. Requests under way are left alone by whoever waits for them."""
@@ -266,8 +263,23 @@ class Sender:
         except UnsupportedByBroker as error:
             return _all(batches, Answer(ErrorCode.UNSUPPORTED_VERSION, str(error), never_left=True))
         if config.acks == 0:
+            await self._keep_step(node_id, batches)
             return _all(batches, Answer())
         return self._read(reply, names)
+
+    async def _keep_step(self, node_id: int, batches: list[PendingBatch]) -> None:
+        """Records without acknowledgement would pile up at the socket if nobody ever waited for a broker."""
+        unanswered = self._bytes_unanswered.get(node_id, 0) + sum(batch.size for batch in batches)
+        self._bytes_unanswered[node_id] = unanswered
+        if unanswered > _UNANSWERED_BYTES_MAX:
+            await self._answered(node_id)
+
+    async def _answered(self, node_id: int) -> None:
+        self._bytes_unanswered.pop(node_id, None)
+        try:
+            await self._cluster.send(node_id, metadata_request([], create=False), lane=self._lane)
+        except (Unreachable, ConnectionLost, RequestTimedOut, ClientClosed) as error:
+            logger.info("whether records without acknowledgement arrived is not known: %s", error)
 
     def _build(self, batches: list[PendingBatch]) -> tuple[ProduceRequest, dict[UUID, str], bool]:
         config = self._config
