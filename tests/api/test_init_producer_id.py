@@ -9,6 +9,7 @@ from headrace.api.k22_init_producer_id import API
 from headrace.errors import ErrorCode, KafkaError
 from headrace.protocol.messages.init_producer_id import InitProducerIdRequest
 from headrace.replication.producer_ids import ProducerIdBlock, ProducerIds
+from headrace.server.transactions import join_transactions
 from tests.support_data import DataNode, FakeController, start_node
 from tests.support_log import on_loop
 
@@ -51,7 +52,15 @@ async def test_half_an_identity_is_refused(fields: dict[str, int]) -> None:
 @on_loop
 async def test_transactional_ids_are_a_coordinators_business(fields: dict[str, Any], code: ErrorCode) -> None:
     node = await start_node()
+    join_transactions(node.services)
     assert await ask(node, **fields) == (code, -1, -1)
+
+
+@on_loop
+async def test_without_a_coordinator_transactional_ids_have_to_wait() -> None:
+    with pytest.raises(KafkaError) as refused:
+        await ask(await start_node(), transactional_id="t")
+    assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 @on_loop
