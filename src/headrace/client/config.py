@@ -14,6 +14,7 @@ from headrace.net.addresses import Address, parse_address
 
 READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
+PARTITION_FETCH_BYTES: Final = 1_048_576
 _IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
 
 
@@ -22,7 +23,9 @@ class ClientConfig:
     """Everything that can be set. A field's Kafka name has dots for underscores: `fetch.max.bytes`.
 
     Two keys are ours: `topic.wait.ms` is how long a topic that nobody knows of is waited for, and
-    `in.flight.max` how many requests of all kinds may be under way on a connection.
+    `in.flight.max` how many requests of all kinds may be under way on a connection. Two defaults are not
+    Kafka's: `allow.auto.create.topics` is false, so that a misspelt topic is an error, and
+    `receive.buffer.bytes` is left to the system, which adapts it.
     """
 
     bootstrap_servers: tuple[str, ...] = ("localhost:9092",)
@@ -42,7 +45,7 @@ class ClientConfig:
     socket_connection_setup_timeout_ms: int = 10_000
     socket_connection_setup_timeout_max_ms: int = 30_000
     send_buffer_bytes: int = 131_072
-    receive_buffer_bytes: int = 65_536
+    receive_buffer_bytes: int = -1
     allow_auto_create_topics: bool = False
     topic_wait_ms: int = 5_000
     in_flight_max: int = 100
@@ -51,7 +54,7 @@ class ClientConfig:
     fetch_min_bytes: int = 1
     fetch_max_wait_ms: int = 500
     fetch_max_bytes: int = 52_428_800
-    max_partition_fetch_bytes: int = 1_048_576
+    max_partition_fetch_bytes: int = PARTITION_FETCH_BYTES
     check_crcs: bool = True
     client_rack: str = ""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.client.backoff import backoff_ms
 from headrace.client.cluster import Cluster
-from headrace.client.config import READ_COMMITTED
+from headrace.client.config import PARTITION_FETCH_BYTES, READ_COMMITTED
 from headrace.client.errors import ConnectionLost, CorruptRecords, RequestTimedOut, Unreachable
 from headrace.client.fetch_session import LAST_VERSION_BY_NAME, FetchSession, Wanted
 from headrace.client.fetched import Fetched, scan
@@ -26,6 +26,8 @@ from headrace.types import TopicPartition
 
 #: How long a broker may wait for new records while others of its partitions have to wait for their turn.
 _WAIT_MS_HELD_BACK: Final = 50
+#: What is asked of a partition at a time if nothing was configured and there is room for it.
+_PARTITION_BYTES_MAX: Final = 4 * 1024 * 1024
 #: A request that may bring no more than this is not worth its while.
 _REQUEST_BYTES_MIN: Final = 64 * 1024
 
@@ -54,6 +56,7 @@ class Fetcher:
         self._isolation_level = 1 if isolation == READ_COMMITTED else 0
         self._prefetch_bytes = prefetch_bytes
         self._share_bytes = prefetch_bytes // max(1, len(states))
+        self._partition_bytes = self._bytes_per_partition()
         self._buffered_bytes = 0
         self._reserved: dict[int, int] = {}
         self._sessions: dict[int, FetchSession] = {}
@@ -176,6 +179,15 @@ class Fetcher:
         if not task.cancelled() and (error := task.exception()) is not None:
             self._fail(error)
 
+    def _bytes_per_partition(self) -> int:
+        """What to ask for at a time: what was configured, or more of a few partitions if nothing was.
+
+        Each fetch is a round trip, and the bound on memory holds either way."""
+        configured = self._config.max_partition_fetch_bytes
+        if configured != PARTITION_FETCH_BYTES:
+            return configured
+        return max(configured, min(_PARTITION_BYTES_MAX, self._share_bytes // 2))
+
     # One fetch
 
     async def _fetch(self, node_id: int, states: Sequence[ReadState], bytes_max: int, wait_ms: int) -> None:
@@ -225,9 +237,7 @@ class Fetcher:
     def _wanted(self, state: ReadState) -> Wanted:
         leader = self._cluster.metadata.leader_of(*state.partition)
         epoch = -1 if leader is None else leader.epoch
-        return Wanted(
-            state.topic_id, state.fetch_from, epoch, state.bytes_max or self._config.max_partition_fetch_bytes
-        )
+        return Wanted(state.topic_id, state.fetch_from, epoch, state.bytes_max or self._partition_bytes)
 
     def _on_no_reply(self, states: Sequence[ReadState], error: HeadraceError) -> None:
         for state in states:
