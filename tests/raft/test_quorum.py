@@ -2,7 +2,7 @@
 
 import asyncio
 import errno
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +48,9 @@ class Listened:
 
     def on_snapshot(self, snapshot_id: SnapshotId, timestamp: int) -> None:
         self.snapshot = snapshot_id
+
+    def prepare(self, batch: DataBatch) -> Iterator[None]:
+        return iter(())
 
     def on_committed(self, batch: DataBatch | ControlBatch) -> None:
         self.batches.append(batch)

@@ -1,7 +1,9 @@
 """What a controller's part decides: records to append, and the reply once they are committed."""
 
+import asyncio
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.snapshot import VersionedRecord
@@ -10,6 +12,11 @@ R = TypeVar("R")
 
 #: More records than this may not follow from one request.
 RECORDS_PER_REQUEST_MAX: Final = 10_000
+#: How many partitions or records are worked on before others on the loop get their turn.
+STEP: Final = 200
+
+#: Work that pauses now and then, and returns its result in the end.
+Steps: TypeAlias = Generator[None, None, R]
 
 
 @dataclass(slots=True)
@@ -19,6 +26,27 @@ class Decision(Generic[R]):
     reply: R
     records: list[VersionedRecord] = field(default_factory=list)
     atomic: bool = True
+
+
+def at_once(steps: Steps[R]) -> R:
+    """Do all the work here and now."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: R = done.value
+            return result
+
+
+async def in_turns(steps: Steps[R]) -> R:
+    """Do the work, and let others have their turn at every pause."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: R = done.value
+            return result
+        await asyncio.sleep(0)
 
 
 class ItemError(NamedTuple):

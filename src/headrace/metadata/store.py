@@ -5,7 +5,7 @@ not at all if it is aborted. `image.offset` stays before an open transaction, so
 half of one."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from headrace.errors import HeadraceError
@@ -23,13 +23,21 @@ from headrace.raft.snapshots import SnapshotId
 
 Subscriber = Callable[[MetadataDelta, MetadataImage], None]
 NO_TRANSACTION: Final = -1
+DECODED_AT_ONCE: Final = 200
 logger: Final = logging.getLogger("headrace.metadata")
 
 
 class MetadataStore:
     """The committed image of this node. It listens to the quorum (`raft.quorum.QuorumListener`)."""
 
-    __slots__ = ("_open_records", "_subscribers", "bytes_since_snapshot", "image", "transaction_offset")
+    __slots__ = (
+        "_open_records",
+        "_prepared",
+        "_subscribers",
+        "bytes_since_snapshot",
+        "image",
+        "transaction_offset",
+    )
 
     def __init__(self) -> None:
         self.image = MetadataImage()
@@ -37,6 +45,7 @@ class MetadataStore:
         #: Where the open metadata transaction begins, if there is one.
         self.transaction_offset = NO_TRANSACTION
         self._open_records: list[tuple[int, Message]] = []
+        self._prepared: tuple[int, list[Message]] | None = None
         self._subscribers: list[Subscriber] = []
 
     def subscribe(self, subscriber: Subscriber) -> None:
@@ -59,6 +68,15 @@ class MetadataStore:
         for broker_id in image.brokers:
             image.registration_offsets[broker_id] = snapshot_id.offset - 1
         self.bytes_since_snapshot = 0
+
+    def prepare(self, batch: DataBatch) -> Iterator[None]:
+        """Decode the records of a batch a few at a time; `on_committed` takes them over all at once."""
+        if len(batch.values) > DECODED_AT_ONCE:
+            records: list[Message] = []
+            for start in range(0, len(batch.values), DECODED_AT_ONCE):
+                records += [_decode(value) for value in batch.values[start : start + DECODED_AT_ONCE]]
+                yield
+            self._prepared = batch.base_offset, records
 
     def on_committed(self, batch: DataBatch | ControlBatch) -> None:
         """Replay a batch of the log."""
@@ -83,10 +101,16 @@ class MetadataStore:
 
     def _replay(self, batch: DataBatch, delta: MetadataDelta) -> None:
         try:
-            for offset, value in enumerate(batch.values, batch.base_offset):
-                self._replay_record(offset, _decode(value), delta)
+            for offset, record in enumerate(self._records_of(batch), batch.base_offset):
+                self._replay_record(offset, record, delta)
         except UnreplayableRecord as problem:
             raise UnreplayableRecord(f"the metadata batch at offset {batch.base_offset}: {problem}") from None
+
+    def _records_of(self, batch: DataBatch) -> Iterable[Message]:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and prepared[0] == batch.base_offset:
+            return prepared[1]
+        return map(_decode, batch.values)
 
     def _replay_record(self, offset: int, record: Message, delta: MetadataDelta) -> None:
         match record:

@@ -10,12 +10,13 @@ from headrace.metadata.decision import (
     RECORDS_PER_REQUEST_MAX,
     Decision,
     ItemError,
+    at_once,
     check_record_count,
     item_error,
 )
 from headrace.metadata.snapshot import VersionedRecord
 from headrace.metadata.topic_names import named_twice
-from headrace.metadata.topics import manual_partition, placed_partitions
+from headrace.metadata.topics import manual_partition, placing
 from headrace.protocol.disk_records.cluster_metadata import RemoveTopicRecord
 from headrace.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -173,7 +174,7 @@ def _add_partitions(view: ControlView, wanted: CreatePartitionsTopic, limit: int
             for position, each in enumerate(assignments)
         ]
     else:
-        partitions = placed_partitions(view, additional, factor)
+        partitions = at_once(placing(view, additional, factor))
     version = image.metadata_version
     return [
         (each.record(topic.id, index, version, elr=image.elr_enabled), version.partition_record)

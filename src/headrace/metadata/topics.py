@@ -8,7 +8,7 @@ from headrace.errors import ErrorCode, KafkaError
 from headrace.metadata.configs import topic_creation_records
 from headrace.metadata.control_view import ControlView
 from headrace.metadata.creation_configs import creation_configs
-from headrace.metadata.decision import Decision, ItemError, check_record_count, item_error
+from headrace.metadata.decision import STEP, Decision, ItemError, Steps, check_record_count, item_error
 from headrace.metadata.delta import ConfigResource
 from headrace.metadata.ids import random_id
 from headrace.metadata.partitions import RECOVERED, PartitionState
@@ -37,7 +37,7 @@ Describable = Callable[[str], bool]
 
 def create_topics(
     view: ControlView, request: CreateTopicsRequest, is_describable: Describable = lambda name: True
-) -> Decision[CreateTopicsResponse]:
+) -> Steps[Decision[CreateTopicsResponse]]:
     """Decide on every topic of a request. `is_describable` says whose configuration may be told."""
     names = [topic.name for topic in request.topics]
     twice = named_twice(names)
@@ -55,7 +55,7 @@ def create_topics(
     for topic in allowed:
         try:
             _check_name(view, topic.name, taken)
-            result, created = _create(view, topic, is_describable(topic.name), inherited)
+            result, created = yield from _create(view, topic, is_describable(topic.name), inherited)
             records += created
         except KafkaError as problem:
             result = _refused(topic.name, item_error(problem))
@@ -101,16 +101,18 @@ def _check_name(view: ControlView, name: str, taken: dict[str, str]) -> None:
 
 def _create(
     view: ControlView, topic: CreatableTopic, describable: bool, inherited: list[CreatableTopicConfigs]
-) -> tuple[CreatableTopicResult, list[VersionedRecord]]:
+) -> Steps[tuple[CreatableTopicResult, list[VersionedRecord]]]:
     image = view.image
     texts, config_records = _configs(view, topic)
-    partitions = _manual(view, topic) if topic.assignments else _placed(view, topic)
+    partitions = _manual(view, topic) if topic.assignments else (yield from _placed(view, topic))
     topic_id = random_id(view.entropy)
     version = image.metadata_version
     records: list[VersionedRecord] = [(TopicRecord(name=topic.name, topic_id=topic_id), 0), *config_records]
     for index, partition in enumerate(partitions):
         record = partition.record(topic_id, index, version, elr=image.elr_enabled)
         records.append((record, version.partition_record))
+        if index % STEP == STEP - 1:
+            yield
     result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
     if describable:
         result.num_partitions = len(partitions)
@@ -207,7 +209,7 @@ def _bad_assignment(message: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
 
 
-def _placed(view: ControlView, topic: CreatableTopic) -> list[PartitionState]:
+def _placed(view: ControlView, topic: CreatableTopic) -> Steps[list[PartitionState]]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -223,16 +225,16 @@ def _placed(view: ControlView, topic: CreatableTopic) -> list[PartitionState]:
     if factor == -1:
         factor = view.config.integer("default.replication.factor")
     try:
-        return placed_partitions(view, count, factor)
+        return (yield from placing(view, count, factor))
     except PlacementRefused as problem:
         raise KafkaError(problem.code, _times(factor) + problem.message) from None
 
 
-def placed_partitions(view: ControlView, count: int, factor: int) -> list[PartitionState]:
+def placing(view: ControlView, count: int, factor: int) -> Steps[list[PartitionState]]:
     """New partitions, placed where there is room."""
     placer = Placer((each for each in view.image.brokers.values() if each.takes_partitions), view.entropy)
     partitions = []
-    for _ in range(count):
+    for number in range(1, count + 1):
         replicas = placer.place(factor)
         isr = tuple(replica for replica in replicas if view.is_active(replica))
         if not isr:
@@ -241,6 +243,8 @@ def placed_partitions(view: ControlView, count: int, factor: int) -> list[Partit
                 f"{_times(factor)}All brokers are currently fenced or in controlled shutdown.",
             )
         partitions.append(new_partition(view, replicas, isr))
+        if number % STEP == 0:
+            yield
     return partitions
 
 

@@ -9,7 +9,7 @@ those who wait for it go on. Syncs happen off the event loop, and appends made m
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterable, Sequence
+from collections.abc import AsyncIterable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -47,6 +47,9 @@ class QuorumListener(Protocol):
     def on_snapshot_batch(self, batch: DataBatch) -> None:
         """Values of a snapshot. They replace whatever was known before."""
 
+    def prepare(self, batch: DataBatch) -> Iterator[None]:
+        """What can be done ahead of `on_committed` for a batch, a little at a time."""
+
     def on_committed(self, batch: DataBatch | ControlBatch) -> None:
         """A committed batch of the log."""
 
@@ -70,6 +73,7 @@ class Quorum:
         "_listener",
         "_pending",
         "_settings",
+        "_told_to",
         "metadata_log",
     )
 
@@ -89,6 +93,7 @@ class Quorum:
         self._election = ElectionState()
         self._pending: deque[DataBatch | ControlBatch] = deque()
         self._flushing: asyncio.Task[None] | None = None
+        self._told_to = 0
         self.metadata_log = metadata_log
 
     @classmethod
@@ -127,6 +132,7 @@ class Quorum:
             if isinstance(batch, ControlBatch):
                 self._control.apply(batch.records)
             self._listener.on_committed(batch)
+        self._told_to = self.next_offset
         self._check_sole_voter()
 
     # Who votes
@@ -260,27 +266,30 @@ class Quorum:
                 ErrorCode.POLICY_VIOLATION,
                 f"a batch of {len(data)} bytes of metadata is larger than {self._settings.batch_bytes_max}",
             )
-        return self._write(data, now_ms)
+        place = self._write(data, now_ms)
+        self._pending.append(DataBatch(*place, self.epoch, now_ms, len(data), values))
+        return place
 
     def _append_control(self, messages: list[QuorumMessage]) -> Appended:
         now_ms = self._clock.now_ms()
         data = build_quorum_batch(
             messages, timestamp=now_ms, leader_epoch=self.epoch, base_offset=self.next_offset
         )
-        return self._write(data, now_ms)
-
-    def _write(self, data: bytes, now_ms: int) -> Appended:
-        log = self.metadata_log.log
-        info = log.append_as_leader(bytearray(data), self.epoch, now_ms, origin=AppendOrigin.RAFT_LEADER)
+        place = self._write(data, now_ms)
         for batch in read_batches(data):
             if isinstance(batch, ControlBatch):
                 self._control.apply(batch.records)
             self._pending.append(batch)
+        return place
+
+    def _write(self, data: bytes, now_ms: int) -> Appended:
+        log = self.metadata_log.log
+        info = log.append_as_leader(bytearray(data), self.epoch, now_ms, origin=AppendOrigin.RAFT_LEADER)
         return Appended(info.first_offset, info.last_offset)
 
     async def committed(self, last_offset: int) -> None:
         """Return once everything up to and including `last_offset` is committed and the listener told."""
-        while self.high_watermark <= last_offset:
+        while min(self.high_watermark, self._told_to) <= last_offset:
             if self._flushing is None:
                 self._flushing = asyncio.ensure_future(self._flush())
                 self._flushing.add_done_callback(_retrieve)
@@ -292,13 +301,19 @@ class Quorum:
         try:
             await self.metadata_log.flush(self._clock.now_ms())
             log.advance_high_watermark(log.recovery_point)
+            await self._deliver()
         finally:
             self._flushing = None
-        self._deliver()
 
-    def _deliver(self) -> None:
+    async def _deliver(self) -> None:
         while self._pending and self._pending[0].last_offset < self.high_watermark:
-            self._listener.on_committed(self._pending.popleft())
+            batch = self._pending[0]
+            if isinstance(batch, DataBatch):
+                for _ in self._listener.prepare(batch):
+                    await asyncio.sleep(0)
+            self._pending.popleft()
+            self._told_to = batch.last_offset + 1
+            self._listener.on_committed(batch)
 
     # Snapshots
 
