@@ -20,6 +20,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 PATIENCE_SECONDS = 60
 MINIMUM_JAVA = 17
+# Brokers are stopped under its hands, which it would tell in every test that comes later.
+_SILENT = {"log_level": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class Topics:
         from confluent_kafka.admin import AdminClient
 
         self.bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **_SILENT})
 
     def create(self, name: str, partitions: int = 1, **configs: str) -> str:
         """Make a topic; keywords are its configuration, with underscores for dots."""
@@ -114,7 +116,7 @@ class Topics:
         from confluent_kafka import Producer
 
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **settings})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **_SILENT, **settings})
         failures: list[Any] = []
         for record in records:
             timestamp = {} if record.timestamp is None else {"timestamp": record.timestamp}
@@ -130,6 +132,16 @@ class Topics:
         assert producer.flush(PATIENCE_SECONDS) == 0
         assert not failures, failures
 
+    def produce_by_key(self, name: str, keys: Iterable[bytes]) -> None:
+        """Produce a record for each key, to the partition that Java's clients would choose."""
+        from confluent_kafka import Producer
+
+        config = {"bootstrap.servers": self.bootstrap, "partitioner": "murmur2_random", **_SILENT}
+        producer = Producer(config)
+        for key in keys:
+            producer.produce(name, b"v", key)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
     def values(self, name: str, count: int, *, start: int = 0, partition: int = 0) -> None:
         """Produce `count` records whose values are consecutive numbers."""
         self.produce(
@@ -141,7 +153,7 @@ class Topics:
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer(
-            {"bootstrap.servers": self.bootstrap, "group.id": "tests", "enable.auto.commit": False}
+            {"bootstrap.servers": self.bootstrap, "group.id": "tests", "enable.auto.commit": False, **_SILENT}
         )
         try:
             here = TopicPartition(name, partition)
@@ -214,9 +226,9 @@ def batch_sizes(query: StreamingQuery) -> list[int]:
     return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
 
 
-def collected(spark: SparkSession, directory: Path, name: str) -> list[int]:
+def collected(directory: Path, name: str) -> list[int]:
     """The values that `run_available` wrote, as numbers, sorted."""
-    return numbers(spark.read.parquet(str(directory / name)))
+    return numbers(SparkSession.active().read.parquet(str(directory / name)))
 
 
 def rows(frame: DataFrame, *columns: str) -> Sequence[tuple[Any, ...]]:

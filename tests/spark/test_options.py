@@ -30,7 +30,11 @@ def _dotted(options: dict[str, str]) -> dict[str, str]:
 
 def test_what_is_not_given_has_the_defaults_of_sparks_own_source() -> None:
     assert batch() == SourceOptions(
-        properties=(("bootstrap.servers", "localhost:9092"),),
+        properties=(
+            ("bootstrap.servers", "localhost:9092"),
+            ("max.partition.fetch.bytes", "4194304"),
+            ("receive.buffer.bytes", "-1"),
+        ),
         selection=Subscribe(("a",)),
         start=Everywhere(EARLIEST),
         end=Everywhere(LATEST),

@@ -41,6 +41,20 @@ _NOT_IN_SPARK: Final[Mapping[str, str]] = {
     "interceptor.classes": "Java classes cannot be loaded here",
 }
 
+#: What a source asks of the client unless told otherwise. A task reads one partition, so that it may ask for
+#: more of it at a time than a consumer of many would; the system knows best how much a socket should hold.
+_SOURCE_DEFAULTS: Final[Mapping[str, str]] = {
+    "kafka.max.partition.fetch.bytes": "4194304",
+    "kafka.receive.buffer.bytes": "-1",
+}
+
+#: What a sink asks of the client unless told otherwise. Rows come many at a time, so that batches may be
+#: larger than Kafka's producers make them; like those, it lets a broker create topics that does so.
+_SINK_DEFAULTS: Final[Mapping[str, str]] = {
+    "kafka.batch.size": "262144",
+    "kafka.allow.auto.create.topics": "true",
+}
+
 #: What the client is told, in its own names; kept as pairs so that equal ones share connections.
 Properties = tuple[tuple[str, str], ...]
 
@@ -118,7 +132,7 @@ def read_sink_options(given: Mapping[str, str], use: Use) -> SinkOptions:
     if topic is not None and not topic.strip():
         raise OptionRefused("topic", "it is empty")
     return SinkOptions(
-        properties=_properties(options),
+        properties=_properties({**_SINK_DEFAULTS, **options}),
         topic=None if topic is None else topic.strip(),
         has_headers=(
             _boolean(options, "includeHeaders", default=False) if "includeheaders" in options else None
@@ -136,7 +150,8 @@ def client_config(properties: Properties) -> ClientConfig:
 
 def _source_properties(options: Mapping[str, str]) -> Properties:
     """A group id has no use but to tell brokers who reads, as in Kafka's consumer: in the client's id."""
-    found = dict(_properties({name: text for name, text in options.items() if name != "kafka.group.id"}))
+    given = {name: text for name, text in options.items() if name != "kafka.group.id"}
+    found = dict(_properties({**_SOURCE_DEFAULTS, **given}))
     group_id, prefix = options.get("kafka.group.id"), options.get("groupidprefix")
     if "client.id" not in found and (group_id is not None or prefix is not None):
         found["client.id"] = f"consumer-{group_id or f'{prefix}-{uuid.uuid4()}'}"

@@ -1,14 +1,17 @@
 """A cluster for code that is not asynchronous: the event loop runs while somebody waits for it, no longer.
 
-Spark calls its data sources from one thread and has no event loop. Nothing here starts a thread, so a worker
+Spark calls its data sources from one thread and has no event loop. Nothing here goes on by itself: a worker
 that is idle, or forked, has nothing of ours running in it.
 """
 
 import asyncio
+import atexit
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import cache
 from typing import Any, TypeVar
+
+import uvloop
 
 from headrace.client.cluster import Cluster
 from headrace.spark.options import Properties, client_config
@@ -22,7 +25,7 @@ class Session:
     __slots__ = ("_loop", "cluster")
 
     def __init__(self, properties: Properties) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = uvloop.new_event_loop()
         try:
             self.cluster = self.run(_started(properties))
         except BaseException:
@@ -32,6 +35,10 @@ class Session:
     def run(self, waited_for: Coroutine[Any, Any, T]) -> T:
         """The result of a coroutine; the loop stands still again afterwards."""
         return self._loop.run_until_complete(waited_for)
+
+    def soon(self, call: Callable[[], object]) -> None:
+        """Have something called on the loop, from any thread, when it runs."""
+        self._loop.call_soon_threadsafe(call)
 
     def close(self) -> None:
         """Hang up. What still ran on the loop is ended."""
@@ -60,6 +67,12 @@ class Sessions:
             self._open[key] = Session(properties)
         return self._open[key]
 
+    def close(self) -> None:
+        """Close all sessions of this process."""
+        for pid, properties in list(self._open):
+            if pid == os.getpid():
+                self.drop(properties)
+
     def drop(self, properties: Properties) -> None:
         """Close a session, which something went wrong with; the next one starts afresh."""
         found = self._open.pop((os.getpid(), properties), None)
@@ -70,7 +83,9 @@ class Sessions:
 @cache
 def worker_sessions() -> Sessions:
     """The sessions of this process. It is the one thing that outlives a task: Spark has no place for it."""
-    return Sessions()
+    sessions = Sessions()
+    atexit.register(sessions.close)
+    return sessions
 
 
 async def _started(properties: Properties) -> Cluster:

@@ -76,9 +76,9 @@ class SourceColumns:
 
 def _headers(column: pa.Array) -> pa.Array:
     """As Spark's own source has it: a record without headers has null, not an empty list."""
-    lengths = pc.list_value_length(column)
-    is_empty = pc.equal(lengths, 0)
-    offsets = column.offsets
-    if pc.any(is_empty).as_py():
-        return pa.ListArray.from_arrays(offsets, column.values, type=_HEADERS.type, mask=is_empty)
-    return pa.ListArray.from_arrays(offsets, column.values, type=_HEADERS.type)
+    is_empty = pc.equal(pc.list_value_length(column), 0)
+    empty_count = pc.sum(is_empty).as_py() or 0
+    if empty_count == len(column):
+        return pa.nulls(len(column), _HEADERS.type)
+    found = column.cast(_HEADERS.type)
+    return pc.if_else(is_empty, pa.scalar(None, _HEADERS.type), found) if empty_count else found
