@@ -33,7 +33,7 @@ run: $(READY) ## Show a stream live: a node (PORT=9092), events and Spark, until
 	@exec $(BIN)/headrace demo --port $(PORT)
 
 test: $(READY) ## Run the tests
-	$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-auto} tests
+	$(BIN)/python -m pytest -n $${PYTEST_WORKERS:-auto} --dist loadgroup tests
 
 check: $(READY) ## Lint, format check, types, import contracts, tidiness
 	$(BIN)/ruff check .
