@@ -80,7 +80,7 @@ def kafka_libs() -> Path:
     libs, complete = cache / "libs", cache / "complete"
     if complete.exists():
         return libs
-    with _locked(cache / "lock"):
+    with locked(cache / "lock"):
         if not complete.exists():
             _fetch(libs)
             complete.write_text(f"{len(list(libs.glob('*.jar')))} jars\n", encoding="utf-8")
@@ -157,7 +157,7 @@ def _source_launch(source: Path, class_path: str) -> list[str]:
     digest = hashlib.sha256(source.read_bytes()).hexdigest()[:16]
     classes = cache_directory() / "classes" / f"{source.stem}-{digest}"
     if not classes.exists():
-        with _locked(cache_directory() / "lock"):
+        with locked(cache_directory() / "lock"):
             if not classes.exists():
                 _compile(compiler, source, class_path, classes)
     return ["-cp", f"{classes}{os.pathsep}{class_path}", source.stem]
@@ -183,7 +183,7 @@ def _from_java_home(tool: str) -> str | None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """One process at a time: several test workers may ask for the same download or compilation."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
