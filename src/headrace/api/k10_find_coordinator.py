@@ -64,13 +64,23 @@ def _locate(services: Services, context: RequestContext, kind: int, key: str) ->
     if topic is None:
         _create(services, name)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-    state = topic.partitions.get(partition_for(hashed, len(topic.partitions)))
+    index = partition_for(hashed, len(topic.partitions))
+    state = topic.partitions.get(index)
     node = None
-    if state is not None:
+    if state is not None and not _is_awaited(services, name, index, state.leader):
         node = services.replicas.cluster.address_of(state.leader, context.listener)
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     return node
+
+
+def _is_awaited(services: Services, name: str, index: int, leader: int) -> bool:
+    """Whether this node leads a partition that it has not got round to yet: better to ask again than to be
+    sent to somebody who says that it is not the coordinator."""
+    if leader != services.config.node_id:
+        return False
+    partition = services.replicas.get(name, index)
+    return partition is None or not partition.is_leader
 
 
 def _create(services: Services, name: str) -> None:
