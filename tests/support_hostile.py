@@ -82,7 +82,11 @@ class Values:
             "current_leader_epoch": (-1, 0, 1),
             "broker_id": (-1, 0, 2, 2**31 - 1),
             "config_operation": (0, 1, 2, 3, 9),
-            "transactional_id": (None, None, None, "t"),
+            "transactional_id": ("t", "t", "other", ""),
+            "group_id": ("g", "g", "other", ""),
+            "member_id": ("", "m"),
+            "session_timeout_ms": (6_000, 6_000, 0, 2**31 - 1),
+            "rebalance_timeout_ms": (100, -1),
             "cluster_id": (None, "other"),
         }
 
@@ -91,12 +95,16 @@ class Values:
             return ("retention.ms", "cleanup.policy", "max.message.bytes", "no.such.key", "")
         if field == "value" and cls.__name__ in CONFIG_CLASSES:
             return ("1000", "compact", "-1", "", None, "x" * 300)
+        if field == "transactional_id" and cls.__name__ in TRANSACTIONAL_AT_WILL:
+            return (None, None, None, "t")
         return self._by_field.get(field)
 
     def structure_of(self, cls: type[Message], field: str) -> "Values":
         return self
 
 
+#: Requests of producers with and without transactions.
+TRANSACTIONAL_AT_WILL: Final = frozenset({"ProduceRequest", "InitProducerIdRequest"})
 CONFIG_CLASSES: Final = frozenset({"AlterableConfig", "CreatableTopicConfig", "CreateableTopicConfig"})
 
 
