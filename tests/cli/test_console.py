@@ -97,9 +97,9 @@ def test_typed_lines_are_sent_at_once_and_followed_live(console: Console) -> Non
             producer.stdin.flush()
             # The producer's input is still open: nothing but the pause made it send.
             assert consumer.stdout.readline() == line
-        producer.send_signal(signal.SIGINT)
+        producer.send_signal(signal.SIGTERM)
         consumer.send_signal(signal.SIGINT)
-        assert producer.wait(PATIENCE_SECONDS) == 130
+        assert producer.wait(PATIENCE_SECONDS) == 143
         assert consumer.wait(PATIENCE_SECONDS) == 130
         for process in (producer, consumer):
             assert process.stderr is not None

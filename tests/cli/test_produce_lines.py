@@ -100,7 +100,7 @@ def test_headers_may_be_one_object_and_where_a_record_was_is_passed_over() -> No
         ('"text"', "it is text; each line must be an object"),
         ("[]", "it is a list"),
         ("{}", "it has neither key nor value"),
-        ('{"offset": 3}', "it has neither key nor value"),
+        ('{"partition": 3}', "it has neither key nor value"),
         ('{"valu": "x"}', "valu is not a field of a record; did you mean value?"),
         ('{"value": {"a": 1}}', "value is an object; it must be text or null"),
         ('{"value": 1}', "value is a number"),

@@ -4,6 +4,7 @@ import asyncio
 import io
 import logging
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, NoReturn
@@ -17,8 +18,9 @@ from headrace.client.errors import Unreachable
 from headrace.errors import HeadraceError
 
 FAILED: Final = 1
-#: What a shell sees of a process that an interrupt has ended.
+#: What a shell sees of a process that a signal has ended.
 INTERRUPTED: Final = 130
+TERMINATED: Final = 143
 CLIENT_ID: Final = "headrace-cli"
 #: Someone is waiting at the terminal: a cluster that can't be reached is given up sooner than Kafka's minute.
 API_TIMEOUT_MS: Final = 10_000
@@ -37,6 +39,8 @@ def run_on_cluster(access: Access, command: Command) -> NoReturn:
         status = asyncio.run(_run(access, command))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(TERMINATED) from None
     except BrokenPipeError:
         # The reader, `head` say, has seen enough. Nothing may be written to the pipe at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -50,6 +54,10 @@ def run_on_cluster(access: Access, command: Command) -> NoReturn:
 
 
 async def _run(access: Access, command: Command) -> int | None:
+    task = asyncio.current_task()
+    if task is not None:
+        # Being told to end is as good a reason to write what was read as Ctrl-C is.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     cluster = Cluster(client_config(access, os.environ))
     try:
         await _start(cluster)

@@ -18,6 +18,7 @@ _BASE64: Final = "_base64"
 _FIELDS: Final = frozenset(
     {"key", "key_base64", "value", "value_base64", "headers", "partition", "timestamp"}
 )
+_CONTENTS: Final = frozenset({"key", "key_base64", "value", "value_base64"})
 #: Where a record was read from says nothing about where it goes.
 _ORIGIN_FIELDS: Final = frozenset({"topic", "offset", "timestamp_type"})
 _HEADER_FIELDS: Final = frozenset({"key", "value", "value_base64"})
@@ -58,7 +59,7 @@ def parse_json(lines: Lines) -> Parsed:
 def _row(line: bytes) -> dict[str, Any]:
     given = _object(line)
     _refuse_unknown(given, _FIELDS | _ORIGIN_FIELDS, "")
-    if not _FIELDS & given.keys():
+    if not _CONTENTS & given.keys():
         raise _Unusable("it has neither key nor value")
     return {
         "key": _bytes(given, "key", ""),
