@@ -19,6 +19,7 @@ from headrace.net.network_metrics import register_network
 from headrace.replication.counters import TopicCounters
 from headrace.replication.housekeeping import Housekeeping
 from headrace.replication.partition import Partition
+from headrace.server.group_metrics import bind_groups
 from headrace.server.transaction_metrics import bind_transactions
 from headrace.system.process import process_state
 
@@ -47,6 +48,7 @@ def bind_metrics(registry: Registry, parts: MeasuredParts) -> None:
     _bind_logs(registry, parts)
     _bind_sessions(registry, parts.services)
     _bind_controller(registry, parts.metadata)
+    bind_groups(registry, parts.services)
     bind_transactions(registry, parts.services)
     _bind_collector(registry)
 
