@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from headrace import __version__
+from headrace.client.backoff import backoff_ms
 from headrace.client.cluster import Cluster
 from headrace.client.errors import (
     BrokerRefused,
@@ -32,6 +33,7 @@ from headrace.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
 )
+from headrace.testing.entropy import SeededEntropy
 from tests.client.conftest import Run
 from tests.support_client import (
     FakeBroker,
@@ -197,6 +199,32 @@ def test_a_broker_that_comes_back_is_found_again(run: Run) -> None:
             assert (await soon(cluster.send(1, MetadataRequest(topics=[])))).cluster_id == fake.cluster_id
 
     run(test())
+
+
+def test_a_broker_that_accepts_and_says_nothing_is_tried_again(run: Run) -> None:
+    async def test() -> None:
+        async with fake_cluster() as fake:
+            fake.broker().next(ApiKey.API_VERSIONS, silence, silence)
+            timeouts = {
+                "socket_connection_setup_timeout_ms": 20,
+                "socket_connection_setup_timeout_max_ms": 200,
+            }
+            async with connected(fake, **timeouts) as cluster:
+                assert cluster.cluster_id == fake.cluster_id
+
+    run(test())
+
+
+def test_waits_between_attempts_grow_up_to_a_bound_and_differ() -> None:
+    entropy = SeededEntropy(1)
+    waits = [backoff_ms(50, 1000, failures, entropy) for failures in range(8)]
+    assert waits[0] == 0
+    for failures, wait in enumerate(waits[1:]):
+        middle = min(50 * 2**failures, 1000)
+        assert 0.8 * middle <= wait <= min(1.2 * middle, 1000)
+    assert len({backoff_ms(50, 1000, 3, entropy) for _ in range(20)}) > 10
+    assert backoff_ms(0, 0, 5, entropy) == 0
+    assert backoff_ms(50, 1000, 10_000, entropy) <= 1000
 
 
 def test_one_connection_serves_all_requests_to_a_broker(run: Run) -> None:

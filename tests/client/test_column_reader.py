@@ -13,12 +13,13 @@ from headrace.client.config import READ_COMMITTED
 from headrace.client.errors import BrokerRefused, ClientClosed, UnknownTopics
 from headrace.client.offsets import EARLIEST, LATEST
 from headrace.protocol.api_table import ApiKey
+from headrace.protocol.messages.fetch import FetchResponse
 from headrace.records.builder import NewRecord, build_batch
 from headrace.records.compression import Compression
 from headrace.records.control import ControlType
 from headrace.types import TopicPartition
 from tests.client.conftest import Run
-from tests.support_client import connected, fake_cluster, soon
+from tests.support_client import Exchange, connected, fake_cluster, soon
 from tests.support_client_log import marker
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
@@ -286,6 +287,31 @@ def test_what_lies_in_remote_storage_is_not_taken_for_a_gap(run: Run) -> None:
                 partition.end = 5
                 assert values([await soon(reader.next())]) == [b"late"]
                 assert reader.positions == {A0: 1}
+
+    run(test())
+
+
+def test_a_broker_that_slows_its_clients_down_makes_no_gap(run: Run) -> None:
+    """It leaves out what there is, and says so by the time that it wants the client to wait."""
+
+    async def test() -> None:
+        async with fake_cluster() as fake:
+            partition = fake.create("a").partitions[0]
+            for number in range(6):
+                partition.append(b"%d" % number)
+
+            async def throttled(exchange: Exchange) -> None:
+                session_id = exchange.request.session_id
+                exchange.send(exchange.encoded(FetchResponse(throttle_time_ms=1, session_id=session_id)))
+
+            async with (
+                connected(fake, max_partition_fetch_bytes=1) as cluster,
+                ColumnReader(cluster, {A0: 0}, until={A0: 6}) as reader,
+            ):
+                found = [await soon(reader.next())]
+                fake.broker().next(ApiKey.FETCH, *[throttled] * 5)
+                found += [columns async for columns in reader]
+                assert offsets(found) == list(range(6))
 
     run(test())
 
