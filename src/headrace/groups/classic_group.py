@@ -256,8 +256,9 @@ class ClassicGroup:
         self._count_support(member, 1)
 
     def _count_support(self, member: ClassicMember, change: int) -> None:
-        for protocol in member.protocols:
-            self.supporters[protocol.name] = self.supporters.get(protocol.name, 0) + change
+        # A member that names a protocol twice supports it once.
+        for name in {protocol.name for protocol in member.protocols}:
+            self.supporters[name] = self.supporters.get(name, 0) + change
 
     @property
     def has_all_joined(self) -> bool:
