@@ -29,7 +29,7 @@ from headrace.client.cluster import Cluster
 from headrace.client.column_writer import ColumnWriter
 from headrace.client.config import ClientConfig
 
-ROUNDS: Final = 4
+ROUNDS: Final = 7
 BATCH_BYTES: Final = 1_000_000
 LINGER_MS: Final = 5
 ROWS_PER_WRITE: Final = 50_000
@@ -65,13 +65,13 @@ def run() -> list[Row]:
         return [
             *_beside(
                 node,
-                Produced(100, 1_500_000),
-                Other("confluent-kafka", _confluent, 1_500_000, 1.5),
-                Other("confluent-kafka's produce_batch", _batched, 1_500_000),
-                Other("aiokafka", _aiokafka, 50_000),
-                Other("kafka-python", _kafka_python, 30_000),
+                Produced(100, 600_000),
+                Other("confluent-kafka", _confluent, 600_000, 1.5),
+                Other("confluent-kafka's produce_batch", _batched, 600_000),
+                Other("aiokafka", _aiokafka, 20_000),
+                Other("kafka-python", _kafka_python, 15_000),
             ),
-            *_beside(node, Produced(1_000, 300_000), Other("confluent-kafka", _confluent, 300_000)),
+            *_beside(node, Produced(1_000, 100_000), Other("confluent-kafka", _confluent, 100_000)),
         ]
 
 

@@ -125,8 +125,10 @@ def test_only_topics_that_rows_have_are_asked_for() -> None:
 
 def test_pieces_are_bounded_and_complete() -> None:
     (rows,) = check(pa.record_batch({"value": pa.array(["x" * size for size in (10, 500, 10, 10, 10)])}))
-    pieces = list(rows.pieces(120, 2))
-    assert [piece.count for piece in pieces] == [1, 1, 2, 1]
+    pieces = list(rows.pieces(530, 3))
+    assert [piece.count for piece in pieces] == [2, 3]
+    assert [piece.count for piece in rows.pieces(120, 100)] == [1, 1, 1, 1, 1]
+    assert [piece.count for piece in rows.pieces(10_000, 4)] == [3, 2]
     assert sum(int(piece.sizes.sum()) for piece in pieces) == int(rows.sizes.sum())
 
 

@@ -79,26 +79,27 @@ class OpenRows:
         if self.written_ms is None:
             return None
         chunk = self._joined()
-        order = np.argsort(_narrow(chunk.slots), kind="stable")
-        slots, written_ms = chunk.slots[order], chunk.written_ms[order]
+        order = _order(chunk.slots)
+        slots, sizes, written_ms = chunk.slots, chunk.sizes, chunk.written_ms
+        if order is not None:
+            slots, sizes, written_ms = slots[order], sizes[order], written_ms[order]
         room = max(self.batch_bytes - HEADER_SIZE, 1)
-        parts = _parts(slots, chunk.sizes[order], written_ms <= older_than_ms, room)
-        leaving = np.concatenate([order[part.begin : part.stop] for part in parts])
-        if not leaving.size:
+        parts = _parts(slots, sizes, written_ms <= older_than_ms, room)
+        leaves = _leaving(parts, slots.size)
+        if not leaves.any():
             return None
         cut = Cut(
-            batch=_rows_at(chunk.batch, leaving),
+            batch=_taken(chunk.batch, order, leaves),
             firsts=_counted(parts),
             slots=[int(slots[part.begin]) for part in parts for _ in part.firsts],
             written_ms=[float(written_ms[first]) for part in parts for first in part.firsts],
-            bytes_estimated=int(chunk.sizes[leaving].sum()),
+            bytes_estimated=int(sizes[leaves].sum()),
             closed_early=[int(slots[part.begin]) for part in parts if part.is_closed_early],
         )
-        stays = np.ones(order.size, np.bool_)
-        stays[leaving] = False
         self.clear()
-        if leaving.size < order.size:
-            self._add(chunk.at(np.flatnonzero(stays)))
+        if not leaves.all():
+            staying = np.flatnonzero(~leaves)
+            self._add(chunk.at(staying if order is None else np.sort(order[staying])))
         return cut
 
     def counts(self) -> dict[int, int]:
@@ -134,9 +135,13 @@ class OpenRows:
         return self._chunks[0]
 
 
-def _narrow(slots: Codes) -> NDArray[np.int16] | Codes:
-    """Few partitions are put in order by their digits, which takes a fraction of the time."""
-    return slots.astype(np.int16) if int(slots.max()) < _SLOTS_IN_16_BITS else slots
+def _order(slots: Codes) -> Longs | None:
+    """The rows by slot and, within one, in the order in which they were written; None if they are so."""
+    if not (slots[1:] < slots[:-1]).any():
+        return None
+    # Few partitions are put in order by their digits, which takes a fraction of the time.
+    narrow = slots.astype(np.int16) if int(slots.max()) < _SLOTS_IN_16_BITS else slots
+    return np.argsort(narrow, kind="stable")
 
 
 def _parts(slots: Codes, sizes: Longs, is_due: NDArray[np.bool_], room: int) -> list[_Part]:
@@ -171,11 +176,21 @@ def _counted(parts: list[_Part]) -> Longs:
     return np.array([*firsts, count], np.int64)
 
 
-def _rows_at(batch: pa.RecordBatch, rows: Longs) -> pa.RecordBatch:
-    first = int(rows[0])
-    if int(rows[-1]) - first + 1 == rows.size and bool((np.diff(rows) == 1).all()):
-        return batch.slice(first, rows.size)
-    return batch.take(rows)
+def _leaving(parts: list[_Part], count: int) -> NDArray[np.bool_]:
+    leaves = np.zeros(count, np.bool_)
+    for part in parts:
+        leaves[part.begin : part.stop] = True
+    return leaves
+
+
+def _taken(batch: pa.RecordBatch, order: Longs | None, leaves: NDArray[np.bool_]) -> pa.RecordBatch:
+    """The rows that leave, without a copy if they are the first ones as they are."""
+    if order is not None:
+        return batch.take(order[leaves])
+    count = int(np.count_nonzero(leaves))
+    if leaves[:count].all():
+        return batch.slice(0, count)
+    return batch.take(np.flatnonzero(leaves))
 
 
 def _concatenated(batches: tuple[pa.RecordBatch, ...]) -> pa.RecordBatch:

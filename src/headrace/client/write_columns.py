@@ -5,6 +5,7 @@ Nothing is sent before all rows have passed here: columns that cannot be meant a
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -60,8 +61,11 @@ class Rows:
         )
 
     def pieces(self, bytes_max: int, rows_max: int) -> "Iterator[Rows]":
-        """The rows in turn, in pieces of `bytes_max` bytes at most, or of a single larger row."""
+        """The rows in turn, in pieces of `bytes_max` bytes at most, or of a single larger row.
+
+        Pieces are about alike: a small one at the end would cost as much as a whole one."""
         reached = np.cumsum(self.sizes)
+        rows_max = ceil(self.count / ceil(max(self.count / rows_max, int(reached[-1]) / bytes_max)))
         start = before = 0
         while start < self.count:
             fitting = int(np.searchsorted(reached, before + bytes_max, "right"))
