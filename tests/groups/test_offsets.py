@@ -53,8 +53,14 @@ def test_offsets_are_encoded_as_the_codec_would(
         topic_id,
         topic_tag(topic_id),
     )
-    assert record.value is not None
-    expected = GROUP_LOG.encode_key(record.key), GROUP_LOG.encode_value(record.value, record.version)
+    value = OffsetCommitValue(
+        offset=offset,
+        leader_epoch=epoch,
+        metadata=metadata,
+        commit_timestamp=now_ms,
+        topic_id=topic_id,
+    )
+    expected = GROUP_LOG.encode_key(record.key), GROUP_LOG.encode_value(value, record.version)
     assert record.encoded == expected
 
 

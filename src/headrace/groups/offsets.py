@@ -24,6 +24,17 @@ class CommittedOffset(NamedTuple):
     topic_id: UUID
 
 
+class NewOffset(NamedTuple):
+    """An offset that is about to be written: what its record says, and quicker to make than the message."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+    topic_id: UUID
+
+
 #: By topic and partition.
 GroupOffsets: TypeAlias = dict[str, dict[int, CommittedOffset]]
 Place: TypeAlias = tuple[str, str, int]
@@ -100,7 +111,7 @@ class Offsets:
         group_id: str,
         topic: str,
         partition: int,
-        value: OffsetCommitValue | None,
+        value: OffsetCommitValue | NewOffset | None,
     ) -> None:
         """Take over an offset that was committed, or deleted."""
         if value is None:
