@@ -5,6 +5,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -26,7 +27,7 @@ from headrace.protocol.messages.produce import (
     TopicProduceData,
 )
 from headrace.records.builder import NewRecord, build_batch
-from tests.support_e2e import ConfluentClient, create_topic
+from tests.support_e2e import PATIENCE_SECONDS, ConfluentClient, create_topic
 from tests.support_node import RawClient, RunningNode
 
 PRODUCE_VERSION, DESCRIBE_VERSION, CREATE_VERSION = 12, 4, 7
@@ -98,7 +99,12 @@ class TwoHomes:
         }
         self.check_contents(self.safe)
         create_topic(self.node.bootstrap, "later", 3)
-        assert {path.parent for path in self.safe_path.parent.glob("*/later-*")} == {self.safe_path}
+        # Others may be made just now, such as those of the group that has consumed.
+        pause, deadline = threading.Event(), time.monotonic() + PATIENCE_SECONDS
+        while len(found := list(self.safe_path.parent.glob("*/later-*"))) < 3:
+            assert time.monotonic() < deadline, self.node.output
+            pause.wait(0.02)
+        assert {path.parent for path in found} == {self.safe_path}
 
     def check_what_was_said(self) -> None:
         said = [line for line in self.node.lines if "goes offline" in line]

@@ -141,3 +141,14 @@ async def test_a_directory_that_fails_amid_a_deletion_is_left_alone() -> None:
         await asyncio.sleep(0)
     assert len(names_in(node, "-delete")) == STEPS_PER_TURN
     assert node.events.failed == [FIRST_DIRECTORY]
+
+
+@on_loop
+async def test_a_small_topic_does_not_wait_for_a_large_one() -> None:
+    node = await start_node()
+    for index in range(MANY):
+        node.assign(partition=index)
+    node.assign("small")
+    await asyncio.sleep(0)
+    assert node.partition("small").is_leader
+    assert len(node.replicas.logs) < MANY

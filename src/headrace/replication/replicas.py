@@ -172,7 +172,8 @@ class Replicas:
         if topic is not None and index in topic.partitions:
             self._assign(assignment, now_ms)
             return
-        if not self._later and self._turns.take():
+        if self._turns.take():
+            self._cross_off(assignment.topic_id, index)
             self._assign(assignment, now_ms)
         else:
             self._later.setdefault(assignment.topic_id, {})[index] = assignment
@@ -184,11 +185,21 @@ class Replicas:
         """Do some of what did not fit into an earlier turn: deletions first, whose names may be wanted."""
         now_ms = self._clock.now_ms()
         if not self._leave_next(now_ms) and self._later:
-            topic_id, waiting = next(iter(self._later.items()))
+            topic_id = next(iter(self._later))
+            waiting = self._later.pop(topic_id)
             assignment = waiting.pop(next(iter(waiting)))
+            if waiting:
+                # Topics take turns, so that a small one does not wait for a large one.
+                self._later[topic_id] = waiting
+            self._assign(assignment, now_ms)
+
+    def _cross_off(self, topic_id: TopicId, index: int) -> None:
+        """Do not make a partition later as it was to be made."""
+        waiting = self._later.get(topic_id)
+        if waiting is not None:
+            waiting.pop(index, None)
             if not waiting:
                 del self._later[topic_id]
-            self._assign(assignment, now_ms)
 
     def _assign(self, assignment: PartitionAssignment, now_ms: int) -> None:
         name, index = assignment.partition
@@ -241,11 +252,7 @@ class Replicas:
 
     def drop(self, partition: TopicPartition, topic_id: TopicId, now_ms: int) -> None:
         """Stop hosting a partition; its directory is renamed at once and removed later."""
-        waiting = self._later.get(topic_id)
-        if waiting is not None:
-            waiting.pop(partition.partition, None)
-            if not waiting:
-                del self._later[topic_id]
+        self._cross_off(topic_id, partition.partition)
         topic = self.topics_by_id.get(topic_id)
         hosted = None if topic is None else topic.partitions.pop(partition.partition, None)
         if topic is None or hosted is None:
