@@ -287,3 +287,18 @@ async def test_all_shards_can_be_asked_at_once() -> None:
         ]
         await asyncio.gather(*one.runtime.write_all(setting("a", 1)))
         assert [shard.values for shard in one.runtime.active_shards()] == [{"a": 1}] * 3
+
+
+@on_loop
+async def test_what_follows_from_one_write_and_fails_does_not_concern_others() -> None:
+    def stumble(error: BaseException | None) -> None:
+        raise ValueError("a bug")
+
+    async with coordinator() as one:
+        one.lead(replicas=(NODE, 2), isr=(NODE, 2))
+        first = one.runtime.write(0, setting("a", 1, on_done=stumble))
+        second = one.runtime.write(0, setting("b", 2))
+        one.node.partition(TOPIC).on_follower_fetch(2, 2, 0, NOW_MS)
+        with pytest.raises(ValueError, match="a bug"):
+            await first
+        assert await second is None

@@ -66,6 +66,8 @@ class ShardSettings(NamedTuple):
     codec: CoordinatorRecords
     compression: Compression = Compression.NONE
     write_timeout_ms: int = 5_000
+    linger_ms: int = -1
+    """How long writes that join wait for others; -1 for a round of the event loop."""
 
 
 class Waiting:
@@ -90,7 +92,12 @@ class Waiting:
         if answer is None:
             return
         if self._decision.on_done is not None:
-            self._decision.on_done(error)
+            try:
+                self._decision.on_done(error)
+            except Exception as failure:
+                # Others wait for the same partition, and must not suffer for it.
+                logger.error("what follows from a write failed", exc_info=failure)
+                error = error or failure
         answer(error, self._decision.reply)
 
     def _give_up(self) -> None:
@@ -137,7 +144,7 @@ class HostedShard(Generic[S]):
         self._timers = timers
         self._on_out_of_sync = on_out_of_sync
         self._parked: deque[Waiting] = deque()
-        self._joined = JoinedWrites[Waiting](self._write_joined)
+        self._joined = JoinedWrites[Waiting](self._write_joined, settings.linger_ms)
 
     def active(self) -> S:
         """The shard, if requests may be put to it."""

@@ -16,12 +16,15 @@ EncodedRecord: TypeAlias = tuple[int, bytes, bytes | None, Sequence[NewHeader]]
 class JoinedWrites(Generic[W]):
     """What was decided and is not written yet, with who waits for it."""
 
-    __slots__ = ("_encoded", "_flushes", "_records", "_size", "_waiting", "_write")
+    __slots__ = ("_encoded", "_flushes", "_linger_ms", "_records", "_size", "_waiting", "_write")
 
     def __init__(
-        self, write: Callable[[list[CoordinatorRecord], list[EncodedRecord], list[W]], None]
+        self,
+        write: Callable[[list[CoordinatorRecord], list[EncodedRecord], list[W]], None],
+        linger_ms: int = -1,
     ) -> None:
         self._write = write
+        self._linger_ms = linger_ms
         self._records: list[CoordinatorRecord] = []
         self._encoded: list[EncodedRecord] = []
         self._waiting: list[W] = []
@@ -29,7 +32,7 @@ class JoinedWrites(Generic[W]):
         self._size = 0
 
     def add(self, records: Records, encoded: list[EncodedRecord], waiting: W) -> None:
-        """Write this at the end of the loop's round at the latest."""
+        """Write this when the loop's round or the linger time ends, at the latest."""
         size = 0
         for _, key, value, _ in encoded:
             size += len(key) + (0 if value is None else len(value))
@@ -41,7 +44,11 @@ class JoinedWrites(Generic[W]):
         self._waiting.append(waiting)
         if not self._flushes:
             self._flushes = True
-            asyncio.get_running_loop().call_soon(self._on_round_end)
+            loop = asyncio.get_running_loop()
+            if self._linger_ms > 0:
+                loop.call_later(self._linger_ms / 1000, self._on_round_end)
+            else:
+                loop.call_soon(self._on_round_end)
 
     def _on_round_end(self) -> None:
         self._flushes = False

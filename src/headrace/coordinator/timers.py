@@ -57,16 +57,19 @@ class TimerQueue:
     def fire_due(self) -> None:
         """Do everything whose time has come."""
         now_ms, heap = self._clock.monotonic_ms(), self._heap
-        while heap and heap[0][0] <= now_ms:
-            _, entry, timer = heappop(heap)
-            if timer.action is None or entry != timer.entry:
-                continue
-            if timer.deadline_ms > now_ms:
-                self._push(timer)
-                continue
-            action, timer.action = timer.action, None
-            action()
-        self._arm()
+        try:
+            while heap and heap[0][0] <= now_ms:
+                _, entry, timer = heappop(heap)
+                if timer.action is None or entry != timer.entry:
+                    continue
+                if timer.deadline_ms > now_ms:
+                    self._push(timer)
+                    continue
+                action, timer.action = timer.action, None
+                action()
+        finally:
+            # Whatever one of them did, the others fire when they should.
+            self._arm()
 
     def close(self) -> None:
         """Fire nothing any more."""

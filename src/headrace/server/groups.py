@@ -33,6 +33,7 @@ def start_groups(services: Services, entropy: Entropy, stack: AsyncExitStack) ->
             GROUP_LOG,
             Compression(config.integer("offsets.topic.compression.codec")),
             config.integer("offsets.commit.timeout.ms"),
+            config.integer("group.coordinator.append.linger.ms"),
         ),
         services.replicas,
         services.image,
