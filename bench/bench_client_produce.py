@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, NamedTuple
@@ -55,6 +56,13 @@ class Other(NamedTuple):
     target: float | None = None
 
 
+class Rate(NamedTuple):
+    """Messages a second, and the processor time of the client for each, all of its threads together."""
+
+    per_second: float
+    processor_us: float
+
+
 class Wrong(Exception):
     """Not every message arrived."""
 
@@ -90,35 +98,53 @@ def _beside(node: HeadraceBroker, ours: Produced, *others: Other) -> list[Row]:
     """Ours and the others in turns."""
     measures = [partial(_rate, node, _columns, ours.messages, ours.size)]
     measures += [partial(_rate, node, other.load, other.messages, ours.size) for other in others]
-    best = [0.0] * len(measures)
+    best = [Rate(0.0, inf)] * len(measures)
     for _ in range(ROUNDS):
         for place, measure in enumerate(measures):
-            best[place] = max(best[place], measure())
+            found = measure()
+            best[place] = Rate(
+                max(best[place].per_second, found.per_second),
+                min(best[place].processor_us, found.processor_us),
+            )
     return [
-        Row(
-            f"produce {ours.size} B, against {other.name}",
-            f"{best[0] / 1e3:.0f} k/s",
-            f"{rate / 1e3:.0f} k/s",
-            best[0] / rate,
-            other.target,
-        )
+        row
         for other, rate in zip(others, best[1:], strict=True)
+        for row in _rows_of(ours, best[0], other, rate)
     ]
 
 
-def _rate(node: HeadraceBroker, load: Load, count: int, size: int) -> float:
-    """Messages a second, into a topic of its own."""
+def _rows_of(ours: Produced, found: Rate, other: Other, theirs: Rate) -> Iterator[Row]:
+    name = f"produce {ours.size} B, against {other.name}"
+    yield Row(
+        name,
+        f"{found.per_second / 1e3:.0f} k/s",
+        f"{theirs.per_second / 1e3:.0f} k/s",
+        found.per_second / theirs.per_second,
+        other.target,
+    )
+    yield Row(
+        f"{name}: processor time each",
+        f"{found.processor_us:.2f} us",
+        f"{theirs.processor_us:.2f} us",
+        found.processor_us / theirs.processor_us,
+        None if other.target is None else 1 / other.target,
+        higher_is_better=False,
+    )
+
+
+def _rate(node: HeadraceBroker, load: Load, count: int, size: int) -> Rate:
+    """How quickly messages go into a topic of their own."""
     with WireClient(node.host, node.port) as client:
         topic = f"{load.__name__.strip('_')}-{time.monotonic_ns()}"
         create_topic(client, topic)
-        started = time.perf_counter()
+        started, used = time.perf_counter(), time.process_time()
         load(node.address, topic, count, size)
-        elapsed = time.perf_counter() - started
+        elapsed, used = time.perf_counter() - started, time.process_time() - used
         stored = end_offset(client, topic)
         delete_topic(client, topic)
     if stored != count:
         raise Wrong(f"{topic} has {stored} messages of {count}")
-    return count / elapsed
+    return Rate(count / elapsed, used / count * 1e6)
 
 
 def _columns(address: str, topic: str, count: int, size: int) -> None:
@@ -135,7 +161,13 @@ def _columns(address: str, topic: str, count: int, size: int) -> None:
 
 @cache
 def _rows(count: int, size: int) -> pa.RecordBatch:
-    return pa.record_batch({"value": pa.array([bytes(size)] * count, pa.binary())})
+    return pa.record_batch({"value": pa.array(_values(count, size), pa.binary())})
+
+
+@cache
+def _values(count: int, size: int) -> list[bytes]:
+    """Messages, each of its own: nobody writes the same one over and over."""
+    return [b"%0*d" % (size, number) for number in range(count)]
 
 
 def _producer(address: str) -> Producer:
@@ -152,21 +184,26 @@ def _producer(address: str) -> Producer:
 
 def _confluent(address: str, topic: str, count: int, size: int) -> None:
     producer = _producer(address)
-    value = bytes(size)
-    for number in range(count):
-        producer.produce(topic, value)
-        if number % 1_000 == 0:
-            producer.poll(0)
+    for _ in range(count // ROWS_PER_WRITE):
+        for number, value in enumerate(_values(ROWS_PER_WRITE, size)):
+            producer.produce(topic, value)
+            if number % 1_000 == 0:
+                producer.poll(0)
     producer.flush()
 
 
 def _batched(address: str, topic: str, count: int, size: int) -> None:
     producer = _producer(address)
-    messages = [{"value": bytes(size)}] * min(10_000, count)
-    for _ in range(count // len(messages)):
+    messages = _messages(ROWS_PER_WRITE, size)
+    for _ in range(count // ROWS_PER_WRITE):
         producer.produce_batch(topic, messages)
         producer.poll(0)
     producer.flush()
+
+
+@cache
+def _messages(count: int, size: int) -> list[dict[str, bytes]]:
+    return [{"value": value} for value in _values(count, size)]
 
 
 def _aiokafka(address: str, topic: str, count: int, size: int) -> None:
@@ -175,8 +212,7 @@ def _aiokafka(address: str, topic: str, count: int, size: int) -> None:
             bootstrap_servers=address, acks="all", max_batch_size=BATCH_BYTES, linger_ms=LINGER_MS
         )
         await producer.start()
-        value = bytes(size)
-        sent = [await producer.send(topic, value) for _ in range(count)]
+        sent = [await producer.send(topic, value) for value in _values(count, size)]
         await asyncio.gather(*sent)
         await producer.stop()
 
@@ -187,8 +223,7 @@ def _kafka_python(address: str, topic: str, count: int, size: int) -> None:
     producer = KafkaProducer(
         bootstrap_servers=address, acks="all", batch_size=BATCH_BYTES, linger_ms=LINGER_MS
     )
-    value = bytes(size)
-    for _ in range(count):
+    for value in _values(count, size):
         producer.send(topic, value)
     producer.flush()
     producer.close()

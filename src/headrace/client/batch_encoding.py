@@ -1,4 +1,5 @@
-"""Rows to batches: encoded on the spot, compressed in threads where the codec lets go of the interpreter."""
+"""Rows to batches. Few are encoded on the spot, many in threads, where Arrow, numpy and the codecs do most of
+the work and let go of the interpreter meanwhile."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,39 +19,43 @@ from headrace.types import TopicPartition
 # The other codecs are done before a thread has started.
 _SLOW: Final = frozenset({Compression.GZIP, Compression.ZSTD})
 _THREADS: Final = 4
-# What a thread gets at a time: enough to be worth waking up for.
+# Less than this is encoded sooner than a thread wakes up.
+_THREAD_BYTES_MIN: Final = 256 * 1024
+# What a thread gets to compress at a time.
 _JOB_BYTES: Final = 128 * 1024
 
 
 class Encoder:
     """Makes batches with one codec. Close it to let its threads go."""
 
-    __slots__ = ("_compression", "_level", "_threads")
+    __slots__ = ("_compression", "_is_slow", "_level", "_threads")
 
     def __init__(self, config: ClientConfig) -> None:
         self._compression = Compression[config.compression_type.upper()]
         self._level = _level(self._compression, config)
-        self._threads: ThreadPoolExecutor | None = None
-        if self._compression in _SLOW or self._is_thorough_lz4:
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="headrace-compress")
+        is_thorough_lz4 = (
+            self._compression == Compression.LZ4 and self._level != LEVEL_DEFAULT[Compression.LZ4]
+        )
+        self._is_slow = self._compression in _SLOW or is_thorough_lz4
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="headrace-encode")
 
-    @property
-    def _is_thorough_lz4(self) -> bool:
-        return self._compression == Compression.LZ4 and self._level != LEVEL_DEFAULT[Compression.LZ4]
+    def is_quick(self, cut: Cut) -> bool:
+        """Whether it is not worth a thread."""
+        return not self._is_slow and cut.bytes_estimated < _THREAD_BYTES_MIN
 
-    @property
-    def is_threaded(self) -> bool:
-        """Whether encoding takes a while, during which other things happen."""
-        return self._threads is not None
+    def encode_now(self, cut: Cut, slots: Sequence[TopicPartition]) -> list[PendingBatch]:
+        """The batches of rows, in their order."""
+        return self._batches(cut, slots, self._compress_all(_payloads(cut)))
 
     async def encode(self, cut: Cut, slots: Sequence[TopicPartition]) -> list[PendingBatch]:
-        """The batches of rows, in their order."""
-        payloads = [Payload(*each) for each in encoded_records(cut.batch, cut.firsts)]
-        compressed = await self._compressed(payloads)
-        return [
-            new_batch(slots[slot], payload, self._compression, written_ms)
-            for slot, written_ms, payload in zip(cut.slots, cut.written_ms, compressed, strict=True)
-        ]
+        """The same in threads, while the loop does other things."""
+        loop = asyncio.get_running_loop()
+        if not self._is_slow:
+            return await loop.run_in_executor(self._threads, self.encode_now, cut, slots)
+        payloads = await loop.run_in_executor(self._threads, _payloads, cut)
+        jobs = [loop.run_in_executor(self._threads, self._compress_all, part) for part in _jobs(payloads)]
+        compressed = [payload for part in await asyncio.gather(*jobs) for payload in part]
+        return self._batches(cut, slots, compressed)
 
     def split(self, batch: PendingBatch) -> list[PendingBatch]:
         """The records of a batch that was too large, in two."""
@@ -64,23 +69,25 @@ class Encoder:
 
     def close(self) -> None:
         """Let the threads go."""
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _compressed(self, payloads: list[Payload]) -> list[Payload]:
-        if self._compression == Compression.NONE:
-            return payloads
-        if self._threads is None:
-            return self._compress_all(payloads)
-        loop = asyncio.get_running_loop()
-        jobs = [loop.run_in_executor(self._threads, self._compress_all, part) for part in _jobs(payloads)]
-        return [payload for part in await asyncio.gather(*jobs) for payload in part]
+    def _batches(
+        self, cut: Cut, slots: Sequence[TopicPartition], payloads: list[Payload]
+    ) -> list[PendingBatch]:
+        return [
+            new_batch(slots[slot], payload, self._compression, written_ms)
+            for slot, written_ms, payload in zip(cut.slots, cut.written_ms, payloads, strict=True)
+        ]
 
     def _compress_all(self, payloads: list[Payload]) -> list[Payload]:
         return [self._compress(payload) for payload in payloads]
 
     def _compress(self, payload: Payload) -> Payload:
         return payload._replace(records=compress(self._compression, payload.records, self._level))
+
+
+def _payloads(cut: Cut) -> list[Payload]:
+    return [Payload(*each) for each in encoded_records(cut.batch, cut.firsts)]
 
 
 def _level(compression: Compression, config: ClientConfig) -> int | None:

@@ -218,6 +218,7 @@ class ColumnWriter:
     async def _close_batches(self, *, everything: bool) -> None:
         async with self._turn:
             await self._guarded(self._pipeline.close_batches(everything=everything))
+            await self._guarded(self._pipeline.encoded())
             self._arm_linger()
 
     async def _guarded(self, step: Coroutine[Any, Any, None]) -> None:

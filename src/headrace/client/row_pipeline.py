@@ -90,8 +90,9 @@ class RowPipeline:
             await self.close_batches(everything=False)
 
     async def close_batches(self, *, everything: bool) -> None:
-        """Encode the rows of batches that are full or due, or all, and pass them on."""
-        await self._encoded()
+        """Have the rows of batches that are full or due, or all, encoded and passed on. It may be that this
+        goes on after the call; `encoded` waits for it."""
+        await self.encoded()
         now_ms = self._now_ms
         older_than_ms = math.inf if everything else now_ms - self._config.linger_ms
         cut = self._open.cut(older_than_ms=older_than_ms)
@@ -100,11 +101,16 @@ class RowPipeline:
             return
         self._router.batches_closed(cut.closed_early)
         self._in_encoding = cut
-        if not self._encoder.is_threaded:
-            await self._encode(cut)
-            return
-        self._encoding = self._loop.create_task(self._encode(cut))
-        await self._encoded()
+        if self._encoder.is_quick(cut):
+            self._pass_on(cut, self._encoder.encode_now(cut, self._router.slots))
+        else:
+            self._encoding = self._loop.create_task(self._encode(cut))
+
+    async def encoded(self) -> None:
+        """Until the batches before are passed on. Cancelling this does not cancel that."""
+        if self._encoding is not None:
+            await asyncio.shield(self._encoding)
+            self._encoding = None
 
     def rows_given_up(self) -> dict[TopicPartition, int]:
         """Let go of all rows that are not in batches yet; how many there were, by partition."""
@@ -122,23 +128,22 @@ class RowPipeline:
 
     async def close(self) -> None:
         """Let go of threads and of what they are doing."""
-        if self._encoding is not None and not self._encoding.done():
+        if self._encoding is not None:
             self._encoding.cancel()
             await asyncio.wait([self._encoding])
+            if not self._encoding.cancelled():
+                # Whoever closes has given up on the rows, and on what went wrong with them.
+                self._encoding.exception()
         self._encoder.close()
 
     @property
     def _now_ms(self) -> float:
         return self._loop.time() * 1000
 
-    async def _encoded(self) -> None:
-        """Until the batches before are passed on. Cancelling this does not cancel that."""
-        if self._encoding is not None:
-            await asyncio.shield(self._encoding)
-            self._encoding = None
-
     async def _encode(self, cut: Cut) -> None:
-        batches = await self._encoder.encode(cut, self._router.slots)
+        self._pass_on(cut, await self._encoder.encode(cut, self._router.slots))
+
+    def _pass_on(self, cut: Cut, batches: list[PendingBatch]) -> None:
         if self._in_encoding is not cut:
             # The rows were given up meanwhile.
             return
@@ -152,6 +157,7 @@ class RowPipeline:
         try:
             async with asyncio.timeout(wait_ms / 1000):
                 await self.close_batches(everything=True)
+                await self.encoded()
                 await self.memory.wait(size)
         except TimeoutError:
             raise WriteBlocked(
