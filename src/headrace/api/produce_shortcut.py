@@ -222,7 +222,10 @@ def _only_partition(
     result = reply.responses[0].partition_responses[0]
     partition = hosted.partitions.get(topic.partition_data[0].index)
     log = None if partition is None else partition.prompt_log
-    if partition is None or log is None or result.error_code or log.settings.flush_messages != LONG_MAX:
+    if partition is None or log is None or result.error_code:
+        return None
+    # Setting the log's time changes the batch, so that the handler could not look at it afresh.
+    if log.settings.flush_messages != LONG_MAX or log.settings.message_timestamp_type != "CreateTime":
         return None
     return partition, log.settings
 
