@@ -46,6 +46,8 @@ from headrace.api import (
     k64_unregister_broker,
     k65_describe_transactions,
     k66_list_transactions,
+    k68_consumer_group_heartbeat,
+    k69_consumer_group_describe,
     k74_list_config_resources,
     k75_describe_topic_partitions,
 )
@@ -91,6 +93,8 @@ BROKER_APIS: Final[tuple[Api, ...]] = (
     k64_unregister_broker.API,
     k65_describe_transactions.API,
     k66_list_transactions.API,
+    k68_consumer_group_heartbeat.API,
+    k69_consumer_group_describe.API,
     k74_list_config_resources.API,
     k75_describe_topic_partitions.API,
 )

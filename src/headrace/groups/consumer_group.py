@@ -4,7 +4,7 @@ Only records change it (`consumer_replay.py`). What follows from its members (wh
 want a topic) is kept in step with them."""
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from enum import Enum
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -128,23 +128,39 @@ class ConsumerGroup:
         """Whether a member has a partition, or is giving it back."""
         return partition in self._owners.get(topic_id, ())
 
+    @property
+    def topic_counts(self) -> Mapping[str, int]:
+        """How many members name each topic."""
+        return self._topic_counts
+
+    @property
+    def regex_counts(self) -> Mapping[str, int]:
+        """How many members are subscribed to each expression."""
+        return self._regex_counts
+
     def regex_count(self, regex: str) -> int:
         """How many members are subscribed to an expression."""
         return self._regex_counts[regex]
-
-    def subscribed_regexes(self) -> set[str]:
-        """The expressions that members are subscribed to."""
-        return set(self._regex_counts)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The topics that a member is subscribed to. An unresolved expression stands for none."""
         resolved = self.regexes.get(member.regex) if member.regex else None
         return member.topics if resolved is None else member.topics | resolved.topics
 
-    def subscribed_topics(self) -> set[str]:
-        """The topics that members are subscribed to, by name or by expression."""
-        names = set(self._topic_counts)
-        return names.union(*(resolved.topics for resolved in self.regexes.values()))
+    def lasting_target(self, member: ConsumerMember) -> Partitions:
+        """What a member shall have by the present targets. A static one takes over what its instance had."""
+        if member.instance_id is None:
+            return self.target(member.member_id)
+        known = self.static_members.get(member.instance_id)
+        return _NO_PARTITIONS if known is None else self.target(known)
+
+    def awaits_others(self, member: ConsumerMember) -> bool:
+        """Whether somebody else still has what a member is waiting for."""
+        return any(
+            partition not in member.assigned.get(topic_id, ()) and self.is_owned(topic_id, partition)
+            for topic_id, partitions in self.target(member.member_id).items()
+            for partition in partitions
+        )
 
     @property
     def classic_members(self) -> int:
@@ -259,14 +275,15 @@ class ConsumerGroup:
         """Whether the group goes when its last offset has expired."""
         return True
 
-    def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that delete the group."""
+    def tombstones(self, member_ids: Collection[str] | None = None) -> list[CoordinatorRecord]:
+        """The records that delete the group, with these members or those that it has."""
         group_id = self.group_id
+        ids = self.members if member_ids is None else member_ids
         return [
-            *(consumer_records.assignment_tombstone(group_id, each) for each in self.members),
-            *(consumer_records.target_tombstone(group_id, each) for each in self.members),
+            *(consumer_records.assignment_tombstone(group_id, each) for each in ids),
+            *(consumer_records.target_tombstone(group_id, each) for each in ids),
             consumer_records.target_epoch_tombstone(group_id),
-            *(consumer_records.member_tombstone(group_id, each) for each in self.members),
+            *(consumer_records.member_tombstone(group_id, each) for each in ids),
             *(consumer_records.regex_tombstone(group_id, each) for each in self.regexes),
             consumer_records.subscription_metadata_tombstone(group_id),
             consumer_records.epoch_tombstone(group_id),

@@ -44,7 +44,7 @@ class ConsumerMember:
     client_id: str = ""
     client_host: str = ""
     topics: frozenset[str] = frozenset()
-    regex: str | None = None
+    regex: str | None = ""
     assignor: str | None = None
     assigned: Assignment = field(default_factory=dict)
     revoking: Assignment = field(default_factory=dict)

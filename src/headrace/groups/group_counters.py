@@ -11,3 +11,4 @@ class GroupCounters:
     offset_expirations: int = 0
     offset_deletions: int = 0
     completed_rebalances: int = 0
+    consumer_rebalances: int = 0

@@ -3,6 +3,7 @@
 from typing import Final, NamedTuple
 
 from headrace.config.node import NodeConfig
+from headrace.groups.consumer_settings import ConsumerSettings, consumer_settings
 
 #: A member that is not known yet can't send heartbeats, so it has this long to be taken in.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
@@ -20,6 +21,7 @@ class GroupSettings(NamedTuple):
     session_timeout_ms_max: int = 1_800_000
     initial_rebalance_delay_ms: int = 3_000
     size_max: int = 2**31 - 1
+    consumer: ConsumerSettings = ConsumerSettings()
 
 
 def group_settings(config: NodeConfig) -> GroupSettings:
@@ -32,4 +34,5 @@ def group_settings(config: NodeConfig) -> GroupSettings:
         session_timeout_ms_max=config.integer("group.max.session.timeout.ms"),
         initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
         size_max=config.integer("group.max.size"),
+        consumer=consumer_settings(config),
     )

@@ -19,6 +19,8 @@ from headrace.groups.classic_replay import replayed_group
 from headrace.groups.classic_replies import answer_join, answer_sync, refuse_sync
 from headrace.groups.classic_sync import Syncs
 from headrace.groups.client import GroupClient
+from headrace.groups.consumer_groups import ConsumerGroups
+from headrace.groups.consumer_replay import ConsumerReplay
 from headrace.groups.group import Group, GroupKind
 from headrace.groups.group_configs import GroupConfigs
 from headrace.groups.group_counters import GroupCounters
@@ -83,6 +85,7 @@ class GroupShard:
         "_timers",
         "commits",
         "configs",
+        "consumers",
         "fetches",
         "groups",
         "offsets",
@@ -107,7 +110,16 @@ class GroupShard:
         self.offsets = Offsets()
         self.rebalances = Rebalances(self.groups, context.timers, settings, counters)
         self.commits = OffsetCommits(self.rebalances, self.offsets, context.image)
-        self.other_kinds = OtherKinds()
+        self.consumers = ConsumerGroups(self.rebalances, context.image, configs, settings.consumer, entropy)
+        self.other_kinds = OtherKinds(
+            replayers=dict(ConsumerReplay(self.groups).replayers()),
+            on_loaded=[self.consumers.on_loaded],
+            on_metadata=[self.consumers.on_metadata],
+            join=self.consumers.classic.join,
+            sync=self.consumers.classic.sync,
+            heartbeat=self.consumers.classic.heartbeat,
+            leave=self.consumers.classic.leave,
+        )
         self.fetches = OffsetFetches(self.groups, self.offsets)
         self._joins = Joins(self.rebalances, entropy)
         self._syncs = Syncs(self.rebalances)
