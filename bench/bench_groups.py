@@ -26,7 +26,7 @@ GROUPS = 8
 MEMBERS = 100
 IDLE_GROUPS = 5_000
 PIPELINED = 50
-SETTLE_ROUNDS = 3
+SETTLE_ROUNDS = 2
 
 _numbers = itertools.count()
 
@@ -49,7 +49,7 @@ def run() -> list[Row]:
 def _commit_rows(contest: Contest) -> list[Row]:
     seconds = contest.seconds / 2
     # Kafka's code is compiled while it runs, so it gets to run before it is measured.
-    contest.each(lambda broker: _commits_per_second(broker, 1, 1, seconds))
+    contest.each(lambda broker: _commits_per_second(broker, PARTITIONS, PIPELINED, seconds * 2))
     return [
         contest.highest(
             f"offset commits, {GROUPS} groups, one at a time",
