@@ -7,9 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, multiple, rule
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    invariant,
+    multiple,
+    rule,
+    run_state_machine_as_test,
+)
 
 from headrace.coordinator.shard import Decision, ShardContext
 from headrace.errors import ErrorCode, KafkaError
@@ -288,16 +296,14 @@ class OldHistoriesWithoutEpochsToSpare(Histories):
     first_epoch = EPOCH_MAX - 4
 
 
-_SETTINGS = settings(max_examples=60, stateful_step_count=40)
-for machine in (
-    Histories,
-    HistoriesBeforeVersionTwo,
-    HistoriesWithoutEpochsToSpare,
-    OldHistoriesWithoutEpochsToSpare,
-):
-    machine.TestCase.settings = _SETTINGS
-
-TestHistories = Histories.TestCase
-TestHistoriesBeforeVersionTwo = HistoriesBeforeVersionTwo.TestCase
-TestHistoriesWithoutEpochsToSpare = HistoriesWithoutEpochsToSpare.TestCase
-TestOldHistoriesWithoutEpochsToSpare = OldHistoriesWithoutEpochsToSpare.TestCase
+@pytest.mark.parametrize(
+    "machine",
+    [
+        Histories,
+        HistoriesBeforeVersionTwo,
+        HistoriesWithoutEpochsToSpare,
+        OldHistoriesWithoutEpochsToSpare,
+    ],
+)
+def test_whatever_arrives_late_or_again_enters_nobody_elses_transaction(machine: type[Histories]) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=40))
