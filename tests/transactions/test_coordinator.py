@@ -1,5 +1,7 @@
 """Transactions from their first batch to their markers, on a node whose time stands still."""
 
+import asyncio
+
 import pytest
 
 from headrace.errors import ErrorCode
@@ -300,3 +302,46 @@ async def test_an_outcome_is_answered_and_told_when_the_replicas_have_it() -> No
 
 def _ending(session: ProducerSession) -> Ending:
     return Ending(ID, session.producer_id, session.epoch, True, 2)
+
+
+@on_loop
+async def test_an_outcome_that_was_not_replicated_in_time_is_carried_out_when_it_is() -> None:
+    async with transaction_node(request_timeout_ms="1000") as one:
+        session = await one.begin_session()
+        await one.produce(session)
+        one.lead(leader_epoch=1, partition_epoch=1, replicas=(NODE, 2))
+        coordinator = one.node.partition(TRANSACTIONS)
+        end = coordinator.leader_log.log_end_offset
+        coordinator.on_follower_fetch(2, end, 0, one.node.clock.now_ms())
+        request = one.coordinator.end(_ending(session))
+        for _ in range(3):
+            one.node.clock.advance(1_000)
+            one.coordinator.runtime.timers.fire_due()
+            await asyncio.sleep(0)
+        assert await refusal(request) is E.COORDINATOR_NOT_AVAILABLE
+        assert await refusal(one.end(session)) is E.CONCURRENT_TRANSACTIONS
+        assert one.markers() == []
+        coordinator.on_follower_fetch(2, end + 1, 0, one.node.clock.now_ms())
+        await until(lambda: bool(one.markers()))
+        coordinator.on_follower_fetch(2, end + 2, 0, one.node.clock.now_ms())
+        await until(lambda: one.coordinator.sender.pending == 0)
+        assert one.metadata().state is S.COMPLETE_COMMIT
+        assert one.markers() == [(2, ControlType.COMMIT, 1)]
+
+
+@on_loop
+async def test_a_lost_partition_leaves_its_outcomes_to_the_next_coordinator() -> None:
+    async with transaction_node(topics=(TOPIC, OTHER)) as one:
+        session = await one.begin_session()
+        await one.produce(session, topic=OTHER)
+        one.node.assign(OTHER, leader=-1, leader_epoch=1, partition_epoch=1)
+        await one.end(session)
+        await until(lambda: one.coordinator.sender.pending == 1)
+        one.lead(leader=2, leader_epoch=1, partition_epoch=1, replicas=(NODE, 2))
+        assert one.coordinator.sender.pending == 0
+        one.node.assign(OTHER, leader=NODE, leader_epoch=2, partition_epoch=2)
+        assert one.markers(OTHER) == []
+        one.lead(leader=NODE, leader_epoch=2, partition_epoch=2, replicas=(NODE, 2), isr=(NODE,))
+        await one.loaded()
+        await one.settled()
+        assert one.markers(OTHER) == [(2, ControlType.COMMIT, 1)]

@@ -87,7 +87,9 @@ def _producers_by_partition(
             if name is None or records is None or not cluster.has_partition(name, data.index):
                 continue
             if is_transactional(records) and _is_well_formed(records, context.version):
-                found[TopicPartition(name, data.index)] = producer_of(records)
+                producer = producer_of(records)
+                if producer.producer_id >= 0:
+                    found[TopicPartition(name, data.index)] = producer
     return found
 
 
