@@ -142,6 +142,31 @@ class Topics:
             producer.produce(name, b"v", key)
         assert producer.flush(PATIENCE_SECONDS) == 0
 
+    def transaction(self, name: str, transactional_id: str, values: Iterable[bytes], *, commit: bool) -> None:
+        """Produce values in a transaction, and commit or abort it."""
+        from confluent_kafka import Producer
+
+        config = {"bootstrap.servers": self.bootstrap, "transactional.id": transactional_id, **_SILENT}
+        producer = Producer(config)
+        producer.init_transactions(PATIENCE_SECONDS)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(name, value)
+        producer.flush(PATIENCE_SECONDS)
+        end = producer.commit_transaction if commit else producer.abort_transaction
+        end(PATIENCE_SECONDS)
+
+    def committed(self, group: str, name: str, partitions: int) -> list[int]:
+        """The offsets that a group has committed for a topic, by partition; -1001 where there is none."""
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group, **_SILENT})
+        try:
+            wanted = [TopicPartition(name, number) for number in range(partitions)]
+            return [found.offset for found in consumer.committed(wanted, PATIENCE_SECONDS)]
+        finally:
+            consumer.close()
+
     def values(self, name: str, count: int, *, start: int = 0, partition: int = 0) -> None:
         """Produce `count` records whose values are consecutive numbers."""
         self.produce(

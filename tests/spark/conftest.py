@@ -47,4 +47,4 @@ def topics(shared_node: "RunningNode") -> "Topics":
 def topic(topics: "Topics", request: pytest.FixtureRequest) -> str:
     """A topic of two partitions with nothing in it."""
     name = "".join(part[:4] for part in request.node.name.split("_"))[:60]
-    return topics.create("".join(c if c.isalnum() else "-" for c in name), 2)
+    return topics.create("".join(c if c.isalnum() else "-" for c in name), 2, retention_ms="-1")

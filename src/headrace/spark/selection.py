@@ -24,14 +24,16 @@ class Subscribe:
 
 @dataclass(frozen=True, slots=True)
 class SubscribePattern:
-    """All partitions of the topics whose whole name matches; internal topics never do."""
+    """All partitions of the topics whose name has a match in it, as Spark's own source takes patterns.
+
+    Internal topics are never among them."""
 
     pattern: str
 
     def matching(self, names: Iterable[str]) -> list[str]:
         """Those that match, in order."""
         compiled = compile_pattern(self.pattern)
-        return sorted(name for name in names if compiled.fullmatch(name))
+        return sorted(name for name in names if compiled.search(name))
 
 
 @dataclass(frozen=True, slots=True)
