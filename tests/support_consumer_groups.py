@@ -1,6 +1,6 @@
 """Consumer groups on a small node: topics made up as needed, and clients that do what members have to do."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
@@ -216,7 +216,7 @@ class Client:
             self._take(self.context.names(reply.assignment.topic_partitions))
         return reply
 
-    def _request(self) -> Mapping[str, Any]:
+    def _request(self) -> dict[str, Any]:
         image = self.context.image
         fields: dict[str, Any] = {
             "member_id": self.member_id,

@@ -271,9 +271,11 @@ def aiokafka_member(bootstrap: str, notes: Notes) -> Member:
 
 
 @contextmanager
-def doomed_member(bootstrap: str, notes: Notes) -> Iterator["subprocess.Popen[str]"]:
+def doomed_member(
+    bootstrap: str, notes: Notes, module: str = "tests.support_group_load"
+) -> Iterator["subprocess.Popen[str]"]:
     """A consumer in a process of its own, killed at the end: it never says goodbye."""
-    command = [sys.executable, "-m", "tests.support_group_load", bootstrap]
+    command = [sys.executable, "-m", module, bootstrap]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         reader = threading.Thread(target=_read_notes, args=(process, notes))
         reader.start()
@@ -293,11 +295,13 @@ def _read_notes(process: "subprocess.Popen[str]", notes: Notes) -> None:
             notes.add(partition, offset)
 
 
-class _PrintedNotes(Notes):
+class PrintedNotes(Notes):
+    """Notes for whoever reads this process's output."""
+
     def add(self, partition: int, offset: int) -> None:
         sys.stdout.write(f"{NOTE} {partition} {offset}\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    confluent_member(sys.argv[1], _PrintedNotes())
+    confluent_member(sys.argv[1], PrintedNotes())
