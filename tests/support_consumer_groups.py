@@ -150,7 +150,8 @@ class ConsumerContext:
         for _ in range(rounds):
             for client in clients:
                 client.beat()
-            if self.group.state_name == "Stable":
+            epochs = {client.epoch for client in clients}
+            if self.group.state_name == "Stable" and epochs == {self.group.epoch}:
                 return
             self.pass_time(ASSIGNMENT_INTERVAL_MS)
         raise AssertionError(f"the group is {self.group.state_name} after {rounds} rounds")
@@ -178,7 +179,9 @@ class Client:
         self.rebalance_ms = rebalance_ms
         self.epoch = 0
         self.owned: Owned = {}
-        self.is_slow = False
+        #: Whether it goes on working on what it shall give back.
+        self.holds_on = False
+        self._due: Owned | None = None
         self._says_all = True
 
     @property
@@ -187,10 +190,12 @@ class Client:
         return {(topic, index) for topic, indexes in self.owned.items() for index in indexes}
 
     def join(self) -> "Client":
-        self.epoch, self.owned = 0, {}
-        self._says_all = True
+        self._begin_anew()
         self.beat()
         return self
+
+    def _begin_anew(self) -> None:
+        self.epoch, self.owned, self._due, self._says_all = 0, {}, None, True
 
     def subscribe(self, *topics: str, regex: str | None = None) -> None:
         self.topics, self.regex = list(topics), regex
@@ -203,11 +208,12 @@ class Client:
         return reply
 
     def beat(self, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        """Send a heartbeat, and do what the reply says. One that is slow goes on with what it shall give
-        back until it is asked once more."""
+        """Send a heartbeat, and do what the reply says."""
+        if self._due is not None and not self.holds_on:
+            self._take(self._due)
         reply = self.context.send(**(self._request() | fields))
         if reply.error_code in (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID):
-            self.epoch, self.owned, self._says_all = 0, {}, True
+            self._begin_anew()
             return reply
         assert reply.error_code == ErrorCode.NONE, (reply.error_code, reply.error_message)
         self._says_all = False
@@ -239,12 +245,12 @@ class Client:
         return fields | {"topic_partitions": owned}
 
     def _take(self, assigned: Owned) -> None:
-        given_back = any(not indexes <= assigned.get(topic, set()) for topic, indexes in self.owned.items())
-        if given_back and self.is_slow:
-            # It has heard, and lets go the next time.
-            self.is_slow = False
-            return
-        self.owned = assigned
+        self._due = None
+        gives_back = any(not indexes <= assigned.get(topic, set()) for topic, indexes in self.owned.items())
+        if gives_back and self.holds_on:
+            self._due = assigned
+        else:
+            self.owned = assigned
 
 
 def _partition(topic_id: UUID, index: int) -> PartitionRecord:
