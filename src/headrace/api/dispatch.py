@@ -12,10 +12,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from headrace.api.context import RequestContext
+from headrace.api.fetch_shortcut import FetchMemory
 from headrace.api.k18_api_versions import names_software
 from headrace.api.produce_shortcut import ProduceMemory
 from headrace.api.request_stats import ErrorCodes, RequestStats, error_codes_of
 from headrace.api.services import Api, Reply, Services
+from headrace.api.shortcuts import RequestMemory
 from headrace.errors import ErrorCode, KafkaError
 from headrace.protocol.api_table import ApiKey
 from headrace.protocol.apis import APIS
@@ -39,6 +41,7 @@ _START_BYTES: Final = _START.size
 # On the way of every request, a plain number is found faster than a member of an enumeration.
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
+_FETCH: Final = int(ApiKey.FETCH)
 _RESPONSE_HEADS: Final = (struct.Struct(">ii"), struct.Struct(">iix"))
 _SIZE_BYTES: Final = 4
 #: Joining costs a copy, sending apart costs a piece: up to here the copy is cheaper.
@@ -147,6 +150,8 @@ class Dispatch:
                 parts = route.encode(reply, correlation_id)
             elif reply is not None:
                 Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).wait(reply)
+                if key == _FETCH:
+                    self._fetch_memory(connection).learn(route, frame, client_id, request)
                 return
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is answered
             Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).fail(error)
@@ -154,12 +159,42 @@ class Dispatch:
         slot.complete(parts)
         route.count(reply, self._now_ns() - started_ns, len(frame))
         if key == _PRODUCE and reply is not None:
-            memory = shortcut if type(shortcut) is ProduceMemory else self._begin_memory(connection, route)
+            memory = self._produce_memory(connection, route)
             memory.learn(route, frame, position, client_id, request, reply)
+        elif key == _FETCH:
+            self._fetch_memory(connection).learn(route, frame, client_id, request)
 
-    def _begin_memory(self, connection: "ServerConnection", route: Route) -> ProduceMemory:
-        connection.shortcut = memory = ProduceMemory(self.services, route, self._now_ns)
-        return memory
+    def _produce_memory(self, connection: "ServerConnection", route: Route) -> ProduceMemory:
+        memory = _memory_of(connection)
+        if memory.produce is None:
+            memory.produce = ProduceMemory(self.services, route, self._now_ns)
+        return memory.produce
+
+    def _fetch_memory(self, connection: "ServerConnection") -> FetchMemory:
+        memory = _memory_of(connection)
+        if memory.fetch is None:
+            memory.fetch = FetchMemory(self, self._now_ns)
+        return memory.fetch
+
+    def resume(
+        self,
+        route: Route,
+        slot: "Slot",
+        frame: bytes,
+        correlation_id: int,
+        started_ns: int,
+        answer: Callable[[Services, str], Reply],
+    ) -> None:
+        """Answer a request that was taken by a short way, and turned out to be unusual while it waited."""
+        header_version = 2 if route.is_flexible else 1
+        request = _decoded(route, memoryview(frame), decode_prefix(RequestHeader, header_version, frame)[1])
+        exchange = Exchange(self, route, slot, request, correlation_id, started_ns, len(frame))
+        try:
+            reply = answer(self.services, slot.connection.listener_name)
+        except Exception as error:  # noqa: BLE001 - whatever it raises is answered
+            exchange.fail(error)
+        else:
+            exchange.finish(reply)
 
     def now_ns(self) -> int:
         """The clock that latencies are measured by."""
@@ -287,6 +322,13 @@ class Exchange:
     def _count(self, reply: Reply) -> None:
         elapsed_ns = self._dispatch.now_ns() - self._started_ns
         self._route.count(reply, elapsed_ns, self._request_bytes)
+
+
+def _memory_of(connection: "ServerConnection") -> RequestMemory:
+    memory = connection.shortcut
+    if not isinstance(memory, RequestMemory):
+        connection.shortcut = memory = RequestMemory()
+    return memory
 
 
 def _decoded(route: Route, frame: memoryview, position: int) -> Message:

@@ -163,6 +163,11 @@ class FetchSessions:
         session.size = len(session.targets)
         session.is_mature = now_ms - session.created_ms > EVICTION_MS
 
+    def use(self, session: FetchSession, now_ms: int) -> None:
+        """A request of a session came: from now on the next one is expected."""
+        self.touch(session, now_ms)
+        session.epoch = next_epoch(session.epoch)
+
     def create(
         self,
         targets: dict[TargetKey, FetchTarget],
@@ -217,7 +222,7 @@ def next_epoch(epoch: int) -> int:
 class FetchContext:
     """What a request is about once its session is known: the targets, and how to tell the results.
 
-    With an `error` there are none."""
+    `epoch` is the one that the session's next request will have. With an `error` there are no targets."""
 
     __slots__ = (
         "_epoch",
@@ -240,11 +245,12 @@ class FetchContext:
         wants_session: bool = False,
         is_privileged: bool = False,
         error: ErrorCode = ErrorCode.NONE,
+        epoch: int = FINAL_EPOCH,
     ) -> None:
         self._sessions = sessions
         self._wants_session = wants_session
         self._is_privileged = is_privileged
-        self._epoch = session.epoch if session is not None else FINAL_EPOCH
+        self._epoch = epoch
         self.targets = targets
         self.by_topic_id = by_topic_id
         self.session = session
@@ -319,9 +325,10 @@ def open_context(
     if not session.targets:
         sessions.remove(session.id)
         return FetchContext(sessions, wanted, by_topic_id=by_topic_id)
-    sessions.touch(session, now_ms)
-    session.epoch = next_epoch(session.epoch)
-    return FetchContext(sessions, session.targets, by_topic_id=by_topic_id, session=session)
+    sessions.use(session, now_ms)
+    return FetchContext(
+        sessions, session.targets, by_topic_id=by_topic_id, session=session, epoch=session.epoch
+    )
 
 
 def _session_error(session: FetchSession | None, epoch: int, by_topic_id: bool) -> ErrorCode:

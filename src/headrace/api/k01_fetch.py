@@ -4,6 +4,7 @@ The whole response keeps to the client's and the broker's limits, except that a 
 are is handed out all the same. With less than the client's minimum to tell, the request waits."""
 
 import asyncio
+from collections.abc import Iterable
 from typing import Final
 from uuid import UUID
 
@@ -33,14 +34,14 @@ from headrace.types import ZERO_UUID
 _REPLICA_STATE_SINCE: Final = 15
 _FROM_FOLLOWERS_SINCE: Final = 11
 _READ_COMMITTED: Final = 1
-_CONSUMER: Final = -1
+CONSUMER: Final = -1
 
 
 def handle(
     services: Services, context: RequestContext, request: FetchRequest
 ) -> "FetchResponse | asyncio.Future[FetchResponse]":
     """Read once, and answer or wait."""
-    fetch = Fetch(services, context, request)
+    fetch = open_fetch(services, context, request)
     reading = fetch.read()
     if reading is None or request.max_wait_ms <= 0 or reading.must_answer or reading.size >= fetch.min_bytes:
         return fetch.answer(reading)
@@ -53,68 +54,36 @@ def handle(
 
 
 class Fetch:
-    """One request; it may be read more than once."""
+    """One request in its session; it may be read more than once. `wanted` are partitions known to exist."""
 
     __slots__ = ("_erroneous", "_hints", "_services", "_session", "_wanted", "bounds", "min_bytes")
 
-    def __init__(self, services: Services, context: RequestContext, request: FetchRequest) -> None:
-        version = context.version
-        replica_id = request.replica_id
-        if version >= _REPLICA_STATE_SINCE:
-            replica_id = request.replica_state.replica_id
-        is_follower = replica_id >= 0
-        max_bytes = min(request.max_bytes, services.config.integer("fetch.max.bytes"))
-        self.min_bytes = min(request.min_bytes, max_bytes)
-        self.bounds = FetchBounds(
-            version,
-            replica_id,
-            max_bytes,
-            isolation_of(replica_id, request.isolation_level),
-            is_follower or (replica_id == _CONSUMER and version < _FROM_FOLLOWERS_SINCE),
-        )
+    def __init__(
+        self,
+        services: Services,
+        listener: str,
+        bounds: FetchBounds,
+        min_bytes: int,
+        session: FetchContext,
+        wanted: Iterable[FetchTarget] = (),
+    ) -> None:
+        self.min_bytes = min_bytes
+        self.bounds = bounds
         self._services = services
-        self._hints = LeaderHints(services.replicas, context.listener)
-        self._session = self._open_session(request, version, is_follower=is_follower)
-        self._wanted: list[FetchTarget] = []
+        self._hints = LeaderHints(services.replicas, listener)
+        self._session = session
+        self._wanted = list(wanted)
         self._erroneous: list[tuple[FetchTarget, PartitionData]] = []
+
+    def sort_out(self) -> None:
+        """Find out which of the session's partitions exist."""
         for target in self._session.targets.values():
             self._sort_out(target)
-
-    def _open_session(self, request: FetchRequest, version: int, *, is_follower: bool) -> FetchContext:
-        wanted: dict[TargetKey, FetchTarget] = {}
-        by_id = version >= BY_TOPIC_ID_SINCE
-        for topic in request.topics:
-            name = self._name_of(topic.topic_id) if by_id else topic.topic
-            topic_id = topic.topic_id if by_id else ZERO_UUID
-            for partition in topic.partitions:
-                target = FetchTarget(name, topic_id, partition)
-                wanted[target.key] = target
-        forgotten: list[TargetKey] = [
-            (topic.topic_id if by_id else topic.topic, index)
-            for topic in request.forgotten_topics_data
-            for index in topic.partitions
-        ]
-        return open_context(
-            self._services.fetch_sessions,
-            request,
-            version,
-            wanted,
-            forgotten,
-            is_follower=is_follower,
-            now_ms=self._services.clock.now_ms(),
-        )
-
-    def _name_of(self, topic_id: UUID) -> str:
-        """Empty for a topic id that nobody knows."""
-        hosted = self._services.replicas.topics_by_id.get(topic_id)
-        if hosted is not None:
-            return hosted.name
-        return self._services.replicas.cluster.topic_name(topic_id) or ""
 
     def _sort_out(self, target: FetchTarget) -> None:
         """Topics and partitions that do not exist are told at the end, and keep no others from waiting."""
         if self._session.by_topic_id and not target.topic:
-            target.topic = self._name_of(target.topic_id)
+            target.topic = _name_of(self._services, target.topic_id)
             if not target.topic:
                 self._erroneous.append((target, failure(target.index, ErrorCode.UNKNOWN_TOPIC_ID)))
                 return
@@ -164,11 +133,69 @@ class Fetch:
         return [NodeEndpoint(**node) for node in self._hints.endpoints()]
 
 
+def open_fetch(services: Services, context: RequestContext, request: FetchRequest) -> Fetch:
+    """A request with its session and its partitions."""
+    bounds = bounds_of(services, request, context.version)
+    session = _open_session(services, request, context.version, is_follower=bounds.is_follower)
+    fetch = Fetch(services, context.listener, bounds, min(request.min_bytes, bounds.max_bytes), session)
+    fetch.sort_out()
+    return fetch
+
+
+def bounds_of(services: Services, request: FetchRequest, version: int) -> FetchBounds:
+    """What holds for all partitions of a request."""
+    replica_id = request.replica_id
+    if version >= _REPLICA_STATE_SINCE:
+        replica_id = request.replica_state.replica_id
+    return FetchBounds(
+        version,
+        replica_id,
+        min(request.max_bytes, services.config.integer("fetch.max.bytes")),
+        isolation_of(replica_id, request.isolation_level),
+        replica_id >= 0 or (replica_id == CONSUMER and version < _FROM_FOLLOWERS_SINCE),
+    )
+
+
+def _open_session(
+    services: Services, request: FetchRequest, version: int, *, is_follower: bool
+) -> FetchContext:
+    wanted: dict[TargetKey, FetchTarget] = {}
+    by_id = version >= BY_TOPIC_ID_SINCE
+    for topic in request.topics:
+        name = _name_of(services, topic.topic_id) if by_id else topic.topic
+        topic_id = topic.topic_id if by_id else ZERO_UUID
+        for partition in topic.partitions:
+            target = FetchTarget(name, topic_id, partition)
+            wanted[target.key] = target
+    forgotten: list[TargetKey] = [
+        (topic.topic_id if by_id else topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    return open_context(
+        services.fetch_sessions,
+        request,
+        version,
+        wanted,
+        forgotten,
+        is_follower=is_follower,
+        now_ms=services.clock.now_ms(),
+    )
+
+
+def _name_of(services: Services, topic_id: UUID) -> str:
+    """Empty for a topic id that nobody knows."""
+    hosted = services.replicas.topics_by_id.get(topic_id)
+    if hosted is not None:
+        return hosted.name
+    return services.replicas.cluster.topic_name(topic_id) or ""
+
+
 def isolation_of(replica_id: int, isolation_level: int) -> Isolation:
     """How far a reader sees; only consumers are held to what is replicated."""
     if not 0 <= isolation_level <= _READ_COMMITTED:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if replica_id != _CONSUMER:
+    if replica_id != CONSUMER:
         return Isolation.LOG_END
     return Isolation.COMMITTED if isolation_level == _READ_COMMITTED else Isolation.HIGH_WATERMARK
 

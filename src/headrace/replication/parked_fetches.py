@@ -5,6 +5,7 @@ Each keeps a running sum of what it would get, so that a wake-up costs one look 
 turn of the loop are answered together."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
@@ -38,57 +39,27 @@ class WaitedPartition:
         self.available = 0
 
 
-class ParkedFetch(Generic[T]):
-    """One fetch that waits; `future` has its reply. Cancel it to forget the fetch."""
+class WaitingFetch(ABC):
+    """A fetch that hangs on its partitions until there is enough, or for its time."""
 
-    __slots__ = (
-        "_accumulated",
-        "_answer",
-        "_is_finished",
-        "_isolation",
-        "_loop",
-        "_min_bytes",
-        "_ready",
-        "_timer",
-        "_waited",
-        "future",
-    )
+    __slots__ = ("_accumulated", "_isolation", "_loop", "_min_bytes", "_ready", "_timer", "_waited")
 
-    def __init__(
-        self,
-        waited: list[WaitedPartition],
-        isolation: Isolation,
-        min_bytes: int,
-        answer: Callable[[], T],
-    ) -> None:
+    def __init__(self, waited: list[WaitedPartition], isolation: Isolation, min_bytes: int) -> None:
         self._waited = waited
         self._isolation = isolation
         self._min_bytes = min_bytes
-        self._answer = answer
         self._accumulated = 0
         self._ready = False
-        self._is_finished = False
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop
-        self.future: PromptFuture[T]
 
     def is_satisfied(self) -> bool:
-        """Look at every partition once, before parking."""
+        """Look at every partition once, before waiting."""
         for waited in self._waited:
             self.on_progress(waited)
             if self._ready:
                 return True
         return False
-
-    def park(self, max_wait_ms: int) -> PromptFuture[T]:
-        """Hang on the partitions until there is enough, or for `max_wait_ms`."""
-        self._loop = loop = asyncio.get_running_loop()
-        self.future = PromptFuture(loop=loop)
-        self.future.add_done_callback(self._leave)
-        for waited in self._waited:
-            waited.partition.parked[self] = waited
-        self._timer = loop.call_later(max_wait_ms / 1000, self._finish)
-        return self.future
 
     def on_progress(self, waited: WaitedPartition) -> None:
         """One partition has changed."""
@@ -110,6 +81,48 @@ class ParkedFetch(Generic[T]):
             if self._timer is not None:
                 self._loop.call_soon(self._finish)
 
+    def _hang(self, loop: asyncio.AbstractEventLoop, max_wait_ms: int) -> None:
+        self._loop = loop
+        for waited in self._waited:
+            waited.partition.parked[self] = waited
+        self._timer = loop.call_later(max_wait_ms / 1000, self._finish)
+
+    def _leave(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for waited in self._waited:
+            waited.partition.parked.pop(self, None)
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """There is enough, or time is up. The first call counts."""
+
+
+class ParkedFetch(WaitingFetch, Generic[T]):
+    """One fetch that waits; `future` has its reply. Cancel it to forget the fetch."""
+
+    __slots__ = ("_answer", "_is_finished", "future")
+
+    def __init__(
+        self,
+        waited: list[WaitedPartition],
+        isolation: Isolation,
+        min_bytes: int,
+        answer: Callable[[], T],
+    ) -> None:
+        super().__init__(waited, isolation, min_bytes)
+        self._answer = answer
+        self._is_finished = False
+        self.future: PromptFuture[T]
+
+    def park(self, max_wait_ms: int) -> PromptFuture[T]:
+        """Hang on the partitions until there is enough, or for `max_wait_ms`."""
+        loop = asyncio.get_running_loop()
+        self.future = PromptFuture(loop=loop)
+        self.future.add_done_callback(self._forget)
+        self._hang(loop, max_wait_ms)
+        return self.future
+
     def _finish(self) -> None:
         if self._is_finished:
             return
@@ -127,14 +140,11 @@ class ParkedFetch(Generic[T]):
         if future.on_result is None:
             future.set_result(answer)
         else:
-            self._leave(future)
+            self._leave()
             future.on_result(answer)
 
-    def _leave(self, _: "asyncio.Future[T]") -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        for waited in self._waited:
-            waited.partition.parked.pop(self, None)
+    def _forget(self, _: "asyncio.Future[T]") -> None:
+        self._leave()
 
 
 def _available(waited: WaitedPartition, isolation: Isolation) -> int:

@@ -3,7 +3,7 @@
 Nothing here waits itself. What the high watermark is, and that it stands still while too few replicas are in
 sync, is decided here and nowhere else."""
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from headrace.errors import ErrorCode, KafkaError
 from headrace.log.append_info import AppendInfo
@@ -28,7 +28,7 @@ from headrace.replication.counters import TopicCounters
 from headrace.types import NO_LEADER_EPOCH, NO_TIMESTAMP, TopicId, TopicPartition
 
 if TYPE_CHECKING:
-    from headrace.replication.parked_fetches import ParkedFetch, WaitedPartition
+    from headrace.replication.parked_fetches import WaitedPartition, WaitingFetch
 
 NO_LEADER: Final = -1
 ACKS_ALL: Final = -1
@@ -103,7 +103,7 @@ class Partition:
         self.followers: dict[int, FollowerState] = {}
         self.is_offline = False
         self.is_deleted = False
-        self.parked: dict[ParkedFetch[Any], WaitedPartition] = {}
+        self.parked: dict[WaitingFetch, WaitedPartition] = {}
         self.waits: dict[Waiter, None] = {}
         self._leader_log: PartitionLog | None = None
         self._min_insync_replicas = 1
