@@ -222,6 +222,11 @@ class Client:
             self._take(self.context.names(reply.assignment.topic_partitions))
         return reply
 
+    def lose_reply(self) -> None:
+        """Send a heartbeat and hear nothing: the next one says everything anew."""
+        self.context.send(**self._request())
+        self._says_all = True
+
     def _request(self) -> dict[str, Any]:
         image = self.context.image
         fields: dict[str, Any] = {

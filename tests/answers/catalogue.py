@@ -8,6 +8,7 @@ from tests.answers import (
     scenarios_cluster,
     scenarios_commits,
     scenarios_configs,
+    scenarios_consumers,
     scenarios_fetch,
     scenarios_frames,
     scenarios_groups,
@@ -31,10 +32,16 @@ FAMILIES: dict[str, ModuleType] = {
     "groups": scenarios_groups,
     "commits": scenarios_commits,
     "transactions": scenarios_transactions,
+    "consumers": scenarios_consumers,
 }
 #: The APIs that the scenarios are about: those a node serves.
 SERVED_KEYS = frozenset(
-    (*scenarios_frames.COVERED_KEYS, *scenarios_groups.KEYS, *scenarios_transactions.KEYS)
+    (
+        *scenarios_frames.COVERED_KEYS,
+        *scenarios_groups.KEYS,
+        *scenarios_transactions.KEYS,
+        *scenarios_consumers.KEYS,
+    )
 )
 #: What the broker is started with, beyond its addresses and directory.
 PROPERTIES = {

@@ -61,8 +61,7 @@ class Lives:
 
     def lose_reply(self, number: int) -> None:
         if number in self.living:
-            client = self.clients[number]
-            self.context.send(**client._request())
+            self.clients[number].lose_reply()
 
     def hold_on(self, number: int, holds_on: int) -> None:
         self.clients[number].holds_on = bool(holds_on)
