@@ -31,6 +31,8 @@ class ScriptedCluster:
         self.replies = deque(replies)
         self.sent: list[tuple[object, Any]] = []
         self.options: list[dict[str, Any]] = []
+        #: How long each request may take, with all attempts at it.
+        self.budgets_ms: list[int] = []
         self.marked_stale: list[str] = []
         self._brokers = tuple(brokers)
         self._leaders = leaders or {}
@@ -45,11 +47,18 @@ class ScriptedCluster:
 
     def _answer(self, whom: object, request: Message, options: dict[str, Any]) -> Message:
         self.sent.append((whom, request))
-        self.options.append(options)
+        self.options.append({name: option for name, option in options.items() if name != "patience"})
+        self.budgets_ms.append(self._budget_ms(options))
         reply = self.replies.popleft()
         if isinstance(reply, Exception):
             raise reply
         return reply if isinstance(reply, Message) else reply(request)
+
+    def _budget_ms(self, options: dict[str, Any]) -> int:
+        patience: Patience | None = options.get("patience")
+        if patience is not None:
+            return patience.budget_ms
+        return int(options.get("timeout_ms") or self.config.default_api_timeout_ms)
 
     async def send(self, node_id: int, request: Message, **options: Any) -> Message:
         return self._answer(node_id, request, options)
@@ -70,7 +79,7 @@ class ScriptedCluster:
     async def refresh(self) -> Metadata:
         return Metadata(brokers={node: Broker(node, "host", 9092) for node in self._brokers})
 
-    async def topics(self, names: Iterable[str]) -> dict[str, TopicMetadata]:
+    async def topics(self, names: Iterable[str], *, patience: Patience) -> dict[str, TopicMetadata]:
         wanted = list(names)
         missing = [name for name in wanted if name not in self._leaders]
         if missing:
@@ -85,7 +94,7 @@ class ScriptedCluster:
             for name in wanted
         }
 
-    async def leader(self, topic: str, partition: int) -> Leader:
+    async def leader(self, topic: str, partition: int, *, patience: Patience) -> Leader:
         return Leader(self._leaders[topic][partition], 0)
 
     def stale(self, topic: str) -> None:

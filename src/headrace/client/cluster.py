@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from headrace.client.config import ClientConfig
 from headrace.client.coordinators import Coordinators
@@ -34,6 +34,9 @@ from headrace.errors import ErrorCode, HeadraceError
 from headrace.ports import Entropy
 from headrace.protocol.message import Message
 from headrace.system.entropy import SystemEntropy
+
+#: An attempt that begins when time is nearly up could not come to anything without this.
+_LAST_ATTEMPT_MS: Final = 500
 
 logger = logging.getLogger("headrace.client")
 
@@ -98,10 +101,13 @@ class Cluster:
         self._keeper = None
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
-        if self._links is not None:
-            await self._links.close()
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        finally:
+            # Whoever is cancelled while closing leaves no connection behind, either.
+            if self._links is not None:
+                await self._links.close()
 
     # Requests
 
@@ -135,14 +141,17 @@ class Cluster:
             self._distrust(node_id)
             raise
 
-    async def send_any(self, request: Message, **options: Any) -> Any:
-        """Send a request to any broker that answers; options are those of `send`."""
-        patience = self.patience()
+    async def send_any(self, request: Message, *, patience: Patience | None = None, **options: Any) -> Any:
+        """Send a request to any broker that answers; options are those of `send`.
+
+        Unreachable once `patience` is over, which is `default.api.timeout.ms` unless told otherwise.
+        """
+        patience = patience or self.patience()
         while True:
             tried: dict[str, str] = {}
             for node_id in self._by_ease():
                 try:
-                    return await self.send(node_id, request, **options)
+                    return await self.send(node_id, request, **self._bounded(options, patience))
                 except (Unreachable, ConnectionLost, RequestTimedOut) as error:
                     tried[f"broker {node_id}"] = str(error)
             if patience.is_over:
@@ -150,16 +159,18 @@ class Cluster:
             await patience.pause()
             await self._refresh_or_wait(patience)
 
-    async def send_controller(self, request: Message, **options: Any) -> Any:
-        """Send a request to the controller, or to the broker that passes it on."""
-        patience = self.patience()
+    async def send_controller(
+        self, request: Message, *, patience: Patience | None = None, **options: Any
+    ) -> Any:
+        """Send a request to the controller, or to the broker that passes it on; options as in `send_any`."""
+        patience = patience or self.patience()
         while True:
             controller = self.metadata.controller_id
             if controller not in self.metadata.brokers:
-                reply = await self.send_any(request, **options)
+                reply = await self.send_any(request, patience=patience, **options)
             else:
                 try:
-                    reply = await self.send(controller, request, **options)
+                    reply = await self.send(controller, request, **self._bounded(options, patience))
                 except (Unreachable, ConnectionLost):
                     if patience.is_over:
                         raise
@@ -169,12 +180,21 @@ class Cluster:
             await patience.pause()
             await self._refresh_or_wait(patience)
 
-    async def send_coordinator(self, key: str, request: Message, *, kind: int = 0, **options: Any) -> Any:
+    async def send_coordinator(
+        self,
+        key: str,
+        request: Message,
+        *,
+        kind: int = 0,
+        patience: Patience | None = None,
+        **options: Any,
+    ) -> Any:
         """Send a request to the coordinator of a group (kind 0), a transactional id (1) or a share key (2).
 
-        It is looked up, and again when it has moved; while it is loading, it is waited for.
+        It is looked up, and again when it has moved; while it is loading, it is waited for. Options are those
+        of `send_any`.
         """
-        return await self._coordinators.send(key, request, kind, options)
+        return await self._coordinators.send(key, request, kind, patience or self.patience(), options)
 
     async def versions(self, node_id: int, lane: Lane = DEFAULT_LANE) -> BrokerVersions:
         """Which versions of each API a broker knows."""
@@ -193,25 +213,30 @@ class Cluster:
     # Metadata
 
     async def topics(
-        self, names: Iterable[str] | None, *, create: bool | None = None
+        self,
+        names: Iterable[str] | None,
+        *,
+        create: bool | None = None,
+        patience: Patience | None = None,
     ) -> Mapping[str, TopicMetadata]:
         """The topics of these names, or all that there are.
 
-        UnknownTopics if one is still missing after `topic.wait.ms`, BrokerRefused if one may not be seen.
-        Named topics are kept up to date from then on. With `create` (or `allow.auto.create.topics`) the
-        broker may create missing ones, if it is configured to.
+        UnknownTopics if one is still missing after `topic.wait.ms`, BrokerRefused if one may not be seen,
+        Unreachable if nobody could be asked while there was `patience`. Named topics are kept up to date from
+        then on. With `create` (or `allow.auto.create.topics`) the broker may create missing ones, if it is
+        configured to.
         """
-        return await TopicSearch(self, create).find(names)
+        return await TopicSearch(self, create, patience or self.patience()).find(names)
 
-    async def leader(self, topic: str, partition: int) -> Leader:
+    async def leader(self, topic: str, partition: int, *, patience: Patience | None = None) -> Leader:
         """Who leads a partition. Waits while nobody does; NoLeader or UnknownTopics after a bounded time."""
         found = self._leader_now(topic, partition)
         if found is not None:
             return found
-        patience = self.patience()
+        patience = patience or self.patience()
         while True:
             reason = "it is being elected"
-            topics = await self.topics([topic])
+            topics = await self.topics([topic], patience=patience)
             if partition not in topics[topic].partitions:
                 reason = f"the topic has {len(topics[topic].partitions)} partitions"
             elif (found := self.metadata.leader_of(topic, partition)) is not None:
@@ -232,6 +257,11 @@ class Cluster:
         """What is known of a topic turned out to be wrong; the next use of it refreshes."""
         self.in_use.mark_stale(topic)
 
+    @property
+    def is_refreshing(self) -> bool:
+        """Whether a refresh is under way."""
+        return self._refreshing is not None
+
     async def refresh(self) -> Metadata:
         """Ask for the metadata of the topics in use now. Who asks meanwhile gets the same answer.
 
@@ -243,6 +273,15 @@ class Cluster:
             refreshing = self._refreshing = asyncio.create_task(self._refresh(), name="headrace refresh")
             refreshing.add_done_callback(self._on_refreshed)
         return await result_of(refreshing, lambda: ClientClosed("the cluster was closed"))
+
+    async def refresh_within(self, patience: Patience) -> Metadata:
+        """Refresh, but wait no longer than there is patience, and a moment for the last attempt."""
+        try:
+            async with asyncio.timeout(max(patience.left_ms, _LAST_ATTEMPT_MS) / 1000):
+                return await self.refresh()
+        except TimeoutError:
+            waited_ms = patience.waited_ms
+            raise Unreachable(f"no broker has told of the cluster within {waited_ms} ms") from None
 
     async def describe_all(self) -> Metadata:
         """What there is in the whole cluster, without keeping it up to date."""
@@ -269,6 +308,11 @@ class Cluster:
         if broker is None or self._links is None:
             raise Unreachable(f"the cluster has no broker {node_id}")
         return self._links.to(broker, lane)
+
+    def _bounded(self, options: dict[str, Any], patience: Patience) -> dict[str, Any]:
+        """Options of a request that takes no longer than the operation that it is part of."""
+        timeout_ms = options.get("timeout_ms") or self.config.request_timeout_ms
+        return {**options, "timeout_ms": min(timeout_ms, patience.left_ms)}
 
     def _distrust(self, node_id: int) -> None:
         """What a broker leads may have another leader by now, if something is wrong with the broker."""
@@ -337,15 +381,17 @@ class Cluster:
     async def _refresh_or_wait(self, patience: Patience) -> None:
         """Refresh if possible; a failure is the next attempt's to report."""
         try:
-            await self.refresh()
+            await self.refresh_within(patience)
         except Unreachable:
             if patience.is_over:
                 raise
 
     async def _keep_fresh(self) -> None:
         """Refresh by age, so that new partitions are seen by clients that have no errors."""
+        # An age of 0 asks for the newest there is, not for brokers that do nothing but answer.
+        age_ms = max(self.config.metadata_max_age_ms, self.config.retry_backoff_ms, 1)
         while True:
-            await asyncio.sleep(max(self.config.metadata_max_age_ms, 1) / 1000)
+            await asyncio.sleep(age_ms / 1000)
             try:
                 await self.refresh()
             except HeadraceError as error:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from headrace.client.error_codes import error_codes, has_code
 from headrace.client.errors import BrokerRefused, ConnectionLost, Unreachable, UnsupportedByBroker
+from headrace.client.retrying import Patience
 from headrace.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -27,14 +28,17 @@ class Coordinators:
         self._cluster = cluster
         self._nodes: dict[tuple[int, str], int] = {}
 
-    async def send(self, key: str, request: Message, kind: int, options: dict[str, Any]) -> Any:
+    async def send(
+        self, key: str, request: Message, kind: int, patience: Patience, options: dict[str, Any]
+    ) -> Any:
         """Send to the coordinator until it is one and ready, or time is up: then its last reply counts."""
-        patience = self._cluster.patience()
+        timeout_ms = options.pop("timeout_ms", None) or self._cluster.config.request_timeout_ms
         while True:
             reply = None
             try:
-                node_id = await self._find(key, kind)
-                reply = await self._cluster.send(node_id, request, **options)
+                node_id = await self._find(key, kind, patience)
+                bound_ms = min(timeout_ms, patience.left_ms)
+                reply = await self._cluster.send(node_id, request, timeout_ms=bound_ms, **options)
             except (Unreachable, ConnectionLost):
                 self._nodes.pop((kind, key), None)
                 if patience.is_over:
@@ -49,11 +53,11 @@ class Coordinators:
                     self._nodes.pop((kind, key), None)
             await patience.pause()
 
-    async def _find(self, key: str, kind: int) -> int:
+    async def _find(self, key: str, kind: int, patience: Patience) -> int:
         known = self._nodes.get((kind, key))
         if known is not None:
             return known
-        reply = await self._ask(key, kind)
+        reply = await self._ask(key, kind, patience)
         found = reply.coordinators[0] if reply.coordinators else reply
         if found.error_code:
             raise BrokerRefused(
@@ -62,12 +66,12 @@ class Coordinators:
         self._nodes[kind, key] = found.node_id
         return found.node_id
 
-    async def _ask(self, key: str, kind: int) -> FindCoordinatorResponse:
+    async def _ask(self, key: str, kind: int, patience: Patience) -> FindCoordinatorResponse:
         reply: FindCoordinatorResponse
         try:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
-            reply = await self._cluster.send_any(request, min_version=_SINCE_MANY_KEYS)
+            reply = await self._cluster.send_any(request, patience=patience, min_version=_SINCE_MANY_KEYS)
         except UnsupportedByBroker:
             request = FindCoordinatorRequest(key_type=kind, key=key)
-            reply = await self._cluster.send_any(request, max_version=_SINCE_MANY_KEYS - 1)
+            reply = await self._cluster.send_any(request, patience=patience, max_version=_SINCE_MANY_KEYS - 1)
         return reply

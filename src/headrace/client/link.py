@@ -87,7 +87,7 @@ class Link:
         """Send a request and return its reply, None where none is expected.
 
         Raises Unreachable, ConnectionLost, RequestTimedOut or UnsupportedByBroker."""
-        live = await self.ready()
+        live = await self._ready_within(timeout_ms)
         if self._throttled_until > self._loop.time():
             await asyncio.sleep(self._throttled_until - self._loop.time())
         version = live.versions.choose(request, version_min, version_max)
@@ -120,14 +120,32 @@ class Link:
             attempt.add_done_callback(self._on_attempted)
         return await result_of(attempt, self._why_closed)
 
+    async def _ready_within(self, timeout_ms: int) -> Live:
+        live = self._live
+        if live is not None and not live.connection.closed:
+            return live
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await self.ready()
+        except TimeoutError:
+            reason = f"no connection within {timeout_ms} ms"
+            raise Unreachable(
+                f"{self.broker} cannot be reached", {str(self.broker.address): reason}
+            ) from None
+
     async def close(self, *, has_left: bool = False) -> None:
         """Close for good, and leave nothing running; `has_left` says that it is the broker who is gone."""
+        attempt = self._attempt
+        self.hang_up(has_left=has_left)
+        if attempt is not None:
+            await asyncio.wait([attempt])
+
+    def hang_up(self, *, has_left: bool = False) -> None:
+        """Close for good at once; an attempt to connect that is under way ends by itself."""
         self._is_closed = True
         self._has_left = has_left
-        attempt = self._attempt
-        if attempt is not None:
-            attempt.cancel()
-            await asyncio.wait([attempt])
+        if self._attempt is not None:
+            self._attempt.cancel()
         self._drop(str(self._why_closed()))
 
     def _why_closed(self) -> HeadraceError:
@@ -136,9 +154,7 @@ class Link:
         return ClientClosed("the client was closed")
 
     def _drop(self, reason: str) -> None:
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
+        self._forget_timer()
         live, self._live = self._live, None
         if live is not None:
             live.connection.close(reason)
@@ -201,10 +217,16 @@ class Link:
         """A broker that hangs up at once is not asked again at once, either."""
         if self._live is not None and self._live.connection is connection:
             self._live = None
+            self._forget_timer()
             wait = backoff_ms(
                 self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms, 1, self._entropy
             )
             self._not_before = self._loop.time() + wait / 1000
+
+    def _forget_timer(self) -> None:
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
+            self._idle_timer = None
 
     def _watch_idleness(self) -> None:
         idle_ms = self._config.connections_max_idle_ms

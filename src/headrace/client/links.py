@@ -72,5 +72,8 @@ class Links:
 
 
 async def _close_all(links: list[Link]) -> None:
+    # All of them before the first wait: who is cancelled meanwhile leaves none open.
+    for link in links:
+        link.hang_up()
     for link in links:
         await link.close()

@@ -71,7 +71,8 @@ class MetadataSource:
     ) -> MetadataResponse:
         try:
             link = self._links.to(broker, lane)
-            reply: MetadataResponse = await link.exchange(request, timeout_ms=self._config.request_timeout_ms)
+            timeout_ms = min(self._config.request_timeout_ms, self._config.default_api_timeout_ms)
+            reply: MetadataResponse = await link.exchange(request, timeout_ms=timeout_ms)
         except Unreachable as error:
             tried.update(error.attempts)
             raise

@@ -95,10 +95,10 @@ class _Search:
         """Ask the leaders of all partitions that are missing, side by side."""
         if not self.missing:
             return
-        await self._cluster.topics(sorted({each.topic for each in self.missing}))
+        await self._cluster.topics(sorted({each.topic for each in self.missing}), patience=patience)
         by_node: dict[int, dict[TopicPartition, Leader]] = defaultdict(dict)
         for partition in sorted(self.missing):
-            leader = await self._cluster.leader(*partition)
+            leader = await self._cluster.leader(*partition, patience=patience)
             by_node[leader.node_id][partition] = leader
         await asyncio.gather(*(self._ask(node_id, led, patience) for node_id, led in by_node.items()))
 

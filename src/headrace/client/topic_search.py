@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from headrace.client.errors import BrokerRefused, UnknownTopics, Unreachable, is_retriable
 from headrace.client.metadata import TopicMetadata
+from headrace.client.retrying import Patience
 from headrace.errors import ErrorCode, HeadraceError
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
 class TopicSearch:
     """One search. Topics in use that are known and not out of date are found without asking anybody."""
 
-    __slots__ = ("_cluster", "_create")
+    __slots__ = ("_cluster", "_create", "_patience")
 
-    def __init__(self, cluster: "Cluster", create: bool | None) -> None:
+    def __init__(self, cluster: "Cluster", create: bool | None, patience: Patience) -> None:
         self._cluster = cluster
+        self._patience = patience
         self._create = cluster.config.allow_auto_create_topics if create is None else create
 
     async def find(self, names: Iterable[str] | None) -> Mapping[str, TopicMetadata]:
@@ -31,34 +33,49 @@ class TopicSearch:
         found = self._known(wanted)
         if len(found) == len(wanted):
             return found
-        patience = self._cluster.patience()
-        topic_wait_ms = self._cluster.config.topic_wait_ms
+        self._doubt(wanted)
+        patience = self._patience
+        wait = self._cluster.patience(self._cluster.config.topic_wait_ms)
+        await self._finish_older_refresh()
         while True:
             self._note_use(wanted)
-            try:
-                await self._cluster.refresh()
-            except Unreachable:
-                if patience.is_over:
-                    raise
+            await self._refresh()
             found = self._known(wanted)
             if len(found) == len(wanted):
                 return found
             missing = [name for name in wanted if self._is_unknown(name)]
-            if missing and (patience.waited_ms >= topic_wait_ms or patience.is_over):
-                raise await self._unknown(missing, patience.waited_ms)
+            if missing and (wait.is_over or patience.is_over):
+                raise await self._unknown(missing, wait.waited_ms)
             if patience.is_over:
                 raise self._refused([name for name in wanted if name not in found])
             await patience.pause()
 
     async def _all(self) -> Mapping[str, TopicMetadata]:
-        patience = self._cluster.patience()
         while True:
             try:
                 return (await self._cluster.describe_all()).topics
             except Unreachable:
-                if patience.is_over:
+                if self._patience.is_over:
                     raise
-            await patience.pause()
+            await self._patience.pause()
+
+    async def _finish_older_refresh(self) -> None:
+        """A refresh that began before may not ask for these topics: it proves nothing about them."""
+        if self._cluster.is_refreshing:
+            await self._refresh()
+
+    async def _refresh(self) -> None:
+        try:
+            await self._cluster.refresh_within(self._patience)
+        except Unreachable:
+            if self._patience.is_over:
+                raise
+
+    def _doubt(self, names: Iterable[str]) -> None:
+        """A topic is unknown once a broker was asked for it, not while none could be."""
+        for name in names:
+            if name not in self._cluster.metadata.topics:
+                self._cluster.in_use.mark_stale(name)
 
     def _note_use(self, names: Iterable[str]) -> None:
         now = asyncio.get_running_loop().time()
@@ -81,6 +98,8 @@ class TopicSearch:
         return found
 
     def _is_unknown(self, name: str) -> bool:
+        if self._cluster.in_use.is_stale(name):
+            return False
         topic = self._cluster.metadata.topics.get(name)
         return topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 

@@ -13,6 +13,7 @@ from headrace.errors import ErrorCode
 from headrace.net.client_connection import ClientConnection
 from headrace.protocol.apis import APIS, Api
 from headrace.protocol.codec import decode
+from headrace.protocol.errors import MalformedMessage
 from headrace.protocol.frame import decode_response_header, encode_request_parts
 from headrace.protocol.message import Message
 from headrace.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -86,9 +87,16 @@ async def _ask(
         "ApiVersions",
         timeout_ms,
     )
+    try:
+        return _read(frame, version)
+    except MalformedMessage as error:
+        raise ConnectionLost(
+            connection.peer, f"its answer to ApiVersions cannot be read ({error}); is it a Kafka broker?"
+        ) from error
+
+
+def _read(frame: memoryview, version: int) -> ApiVersionsResponse:
     _, position = decode_response_header(frame, _API, version)
-    if len(frame) < position + _ERROR_BYTES:
-        raise ConnectionLost(connection.peer, "its answer to ApiVersions is too short")
     code = int.from_bytes(frame[position : position + _ERROR_BYTES], "big", signed=True)
     # A broker that does not know the version answers in version 0, whatever it was asked in.
     answered = 0 if code == ErrorCode.UNSUPPORTED_VERSION else version

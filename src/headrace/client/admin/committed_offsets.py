@@ -70,7 +70,7 @@ async def committed_offsets(
     patience = cluster.patience(timeout_ms)
     while True:
         reply = await cluster.send_coordinator(
-            group, request, min_version=_LISTED_FETCH, max_version=_NAMED_FETCH
+            group, request, patience=patience, min_version=_LISTED_FETCH, max_version=_NAMED_FETCH
         )
         (found,) = reply.groups
         _check(found.error_code, group_name(group))
@@ -120,7 +120,7 @@ async def commit_offsets(
                 for name, numbered in by_topic(pending).items()
             ],
         )
-        reply = await cluster.send_coordinator(group, request, max_version=_NAMED_COMMIT)
+        reply = await cluster.send_coordinator(group, request, patience=patience, max_version=_NAMED_COMMIT)
         return Answers(_answers(reply))
 
     return await settle(
@@ -136,6 +136,7 @@ async def delete_offsets(
     cluster: Cluster, group: str, partitions: Iterable[TopicPartition], *, timeout_ms: int | None = None
 ) -> Outcomes[TopicPartition, None]:
     """Forget where a group was in partitions of topics that none of its members reads."""
+    patience = cluster.patience(timeout_ms)
 
     async def ask(pending: Mapping[TopicPartition, None]) -> Answers[TopicPartition, None]:
         request = OffsetDeleteRequest(
@@ -148,14 +149,14 @@ async def delete_offsets(
                 for name, numbers in by_topic(pending).items()
             ],
         )
-        reply = await cluster.send_coordinator(group, request)
+        reply = await cluster.send_coordinator(group, request, patience=patience)
         _check(reply.error_code, group_name(group))
         return Answers(_answers(reply))
 
     return await settle(
         dict.fromkeys(partitions),
         ask,
-        patience=cluster.patience(timeout_ms),
+        patience=patience,
         retried=_NONE,
         where=lambda partition: f"offset of {group_name(group)} for {partition}",
     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
-from headrace.client.admin.outcomes import Answer, Answers, Outcomes, settle
+from headrace.client.admin.outcomes import Answer, Answers, Outcomes, request_ms, settle
 from headrace.client.cluster import Cluster
+from headrace.client.retrying import Patience
 from headrace.errors import ErrorCode
 from headrace.protocol.message import Message
 from headrace.protocol.messages.describe_configs import (
@@ -160,7 +161,7 @@ async def describe_configs(
             include_synonyms=synonyms,
             include_documentation=documentation,
         )
-        reply = await _send(cluster, node_id, request)
+        reply = await _send(cluster, node_id, request, patience)
         return {
             ConfigResource(ResourceKind(each.resource_type), each.resource_name): Answer(
                 each.error_code, each.error_message, {key.name: _entry(key) for key in each.configs}
@@ -197,7 +198,7 @@ async def alter_configs(
             resources=[_altered(resource, changes[resource]) for resource in wanted],
             validate_only=validate_only,
         )
-        reply = await _send(cluster, node_id, request)
+        reply = await _send(cluster, node_id, request, patience)
         return {
             ConfigResource(ResourceKind(each.resource_type), each.resource_name): Answer(
                 each.error_code, each.error_message, None
@@ -220,8 +221,10 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[Confi
     return found
 
 
-async def _send(cluster: Cluster, node_id: int | None, request: Message) -> Any:
-    return await (cluster.send_any(request) if node_id is None else cluster.send(node_id, request))
+async def _send(cluster: Cluster, node_id: int | None, request: Message, patience: Patience) -> Any:
+    if node_id is None:
+        return await cluster.send_any(request, patience=patience)
+    return await cluster.send(node_id, request, timeout_ms=request_ms(cluster.config, patience))
 
 
 def _entry(found: DescribeConfigsResourceResult) -> ConfigEntry:

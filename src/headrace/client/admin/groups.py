@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.client.admin.outcomes import Answer, Answers, Outcomes, settle
+from headrace.client.admin.outcomes import Answer, Answers, Outcomes, request_ms, settle
 from headrace.client.cluster import Cluster
 from headrace.client.errors import BrokerRefused, UnsupportedByBroker
+from headrace.client.retrying import Patience
 from headrace.errors import ErrorCode
 from headrace.protocol.codec import decode_prefix
 from headrace.protocol.disk_records.consumer_protocol import ConsumerProtocolAssignment
@@ -85,7 +86,7 @@ async def list_groups(
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(kinds))
 
     async def ask_node(node_id: int) -> Answer[list[GroupListing]]:
-        reply = await cluster.send(node_id, request)
+        reply = await cluster.send(node_id, request, timeout_ms=request_ms(cluster.config, patience))
         found = [
             GroupListing(each.group_id, each.group_type.lower(), each.protocol_type, each.group_state)
             for each in reply.groups
@@ -115,7 +116,7 @@ async def describe_groups(
     patience = cluster.patience(timeout_ms)
 
     async def ask(wanted: Mapping[str, None]) -> Answers[str, GroupDescription | None]:
-        answers = await asyncio.gather(*(_describe(cluster, group) for group in wanted))
+        answers = await asyncio.gather(*(_describe(cluster, group, patience) for group in wanted))
         return Answers(dict(zip(wanted, answers, strict=True)))
 
     outcomes = await settle(dict.fromkeys(groups), ask, patience=patience, retried=_NONE, where=group_name)
@@ -129,7 +130,8 @@ async def delete_groups(
     patience = cluster.patience(timeout_ms)
 
     async def ask_one(group: str) -> Answer[None]:
-        reply = await cluster.send_coordinator(group, DeleteGroupsRequest(groups_names=[group]))
+        request = DeleteGroupsRequest(groups_names=[group])
+        reply = await cluster.send_coordinator(group, request, patience=patience)
         return Answer(reply.results[0].error_code, None, None)
 
     async def ask(wanted: Mapping[str, None]) -> Answers[str, None]:
@@ -143,10 +145,10 @@ def group_name(group: str) -> str:
     return f"group {group!r}"
 
 
-async def _describe(cluster: Cluster, group: str) -> Answer[GroupDescription | None]:
+async def _describe(cluster: Cluster, group: str, patience: Patience) -> Answer[GroupDescription | None]:
     """By the new protocol if the group is of that kind, otherwise by the classic one."""
     try:
-        answer = await _describe_consumer(cluster, group)
+        answer = await _describe_consumer(cluster, group, patience)
     except UnsupportedByBroker:
         answer = None
     if answer is not None and answer.code not in (
@@ -154,11 +156,14 @@ async def _describe(cluster: Cluster, group: str) -> Answer[GroupDescription | N
         ErrorCode.UNSUPPORTED_VERSION,
     ):
         return answer
-    return await _describe_classic(cluster, group, None if answer is None else answer.message)
+    return await _describe_classic(cluster, group, patience, None if answer is None else answer.message)
 
 
-async def _describe_consumer(cluster: Cluster, group: str) -> Answer[GroupDescription | None]:
-    reply = await cluster.send_coordinator(group, ConsumerGroupDescribeRequest(group_ids=[group]))
+async def _describe_consumer(
+    cluster: Cluster, group: str, patience: Patience
+) -> Answer[GroupDescription | None]:
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
+    reply = await cluster.send_coordinator(group, request, patience=patience)
     (found,) = reply.groups
     described = GroupDescription(
         group=group,
@@ -173,9 +178,10 @@ async def _describe_consumer(cluster: Cluster, group: str) -> Answer[GroupDescri
 
 
 async def _describe_classic(
-    cluster: Cluster, group: str, reason: str | None
+    cluster: Cluster, group: str, patience: Patience, reason: str | None
 ) -> Answer[GroupDescription | None]:
-    reply = await cluster.send_coordinator(group, DescribeGroupsRequest(groups=[group]))
+    request = DescribeGroupsRequest(groups=[group])
+    reply = await cluster.send_coordinator(group, request, patience=patience)
     (found,) = reply.groups
     if found.error_code == ErrorCode.NONE and found.group_state == _DEAD:
         # Brokers before 4.0 describe a group that is not there as one that is dead.

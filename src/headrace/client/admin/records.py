@@ -8,6 +8,7 @@ from headrace.client.admin.outcomes import Answer, Answers, Outcomes, request_ms
 from headrace.client.admin.per_topic import by_topic
 from headrace.client.cluster import Cluster
 from headrace.client.errors import NoLeader, UnknownTopics
+from headrace.client.retrying import Patience
 from headrace.errors import ErrorCode
 from headrace.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -51,7 +52,7 @@ async def delete_records(
             ],
             timeout_ms=request_ms(cluster.config, patience),
         )
-        reply = await cluster.send(node_id, request)
+        reply = await cluster.send(node_id, request, timeout_ms=request_ms(cluster.config, patience))
         return {
             TopicPartition(topic.name, each.partition_index): Answer(
                 each.error_code, None, each.low_watermark
@@ -61,7 +62,7 @@ async def delete_records(
         }
 
     async def ask(wanted: Mapping[TopicPartition, int]) -> Answers[TopicPartition, int]:
-        leaders, answers = await _leaders(cluster, wanted)
+        leaders, answers = await _leaders(cluster, wanted, patience)
         replies = await asyncio.gather(*(ask_leader(node, each) for node, each in leaders.items()))
         for reply in replies:
             answers |= reply
@@ -74,20 +75,20 @@ async def delete_records(
 
 
 async def _leaders(
-    cluster: Cluster, wanted: Mapping[TopicPartition, int]
+    cluster: Cluster, wanted: Mapping[TopicPartition, int], patience: Patience
 ) -> tuple[dict[int, dict[TopicPartition, int]], dict[TopicPartition, Answer[int]]]:
     """What to ask each leader, and what is known without asking."""
     found: dict[int, dict[TopicPartition, int]] = {}
     answers: dict[TopicPartition, Answer[int]] = {}
     for topic, offsets in by_topic(wanted).items():
-        numbers, reason = await _partitions(cluster, topic)
+        numbers, reason = await _partitions(cluster, topic, patience)
         for number, offset in offsets.items():
             partition = TopicPartition(topic, number)
             if number not in numbers:
                 answers[partition] = _unknown(reason)
                 continue
             try:
-                leader = await cluster.leader(topic, number)
+                leader = await cluster.leader(topic, number, patience=patience)
             except NoLeader as error:
                 answers[partition] = Answer(ErrorCode.LEADER_NOT_AVAILABLE, str(error), 0, is_final=True)
             else:
@@ -95,10 +96,10 @@ async def _leaders(
     return found, answers
 
 
-async def _partitions(cluster: Cluster, topic: str) -> tuple[Collection[int], str]:
+async def _partitions(cluster: Cluster, topic: str, patience: Patience) -> tuple[Collection[int], str]:
     """The partitions of a topic, and why there are no others."""
     try:
-        partitions = (await cluster.topics([topic]))[topic].partitions
+        partitions = (await cluster.topics([topic], patience=patience))[topic].partitions
     except UnknownTopics as error:
         return (), str(error)
     return partitions.keys(), f"the topic has {len(partitions)} partitions"

@@ -107,7 +107,7 @@ async def create_topics(
             timeout_ms=request_ms(cluster.config, patience),
             validate_only=validate_only,
         )
-        reply = await cluster.send_controller(request)
+        reply = await cluster.send_controller(request, patience=patience)
         items = {
             each.name: Answer(each.error_code, each.error_message, _created(each)) for each in reply.topics
         }
@@ -136,7 +136,7 @@ async def add_partitions(
             timeout_ms=request_ms(cluster.config, patience),
             validate_only=validate_only,
         )
-        reply = await cluster.send_controller(request)
+        reply = await cluster.send_controller(request, patience=patience)
         items = {each.name: Answer(each.error_code, each.error_message, None) for each in reply.results}
         return Answers(items, reply.throttle_time_ms)
 
@@ -172,7 +172,7 @@ async def _delete(
         request = DeleteTopicsRequest(
             topics=list(wanted.values()), topic_names=names, timeout_ms=request_ms(cluster.config, patience)
         )
-        reply = await cluster.send_controller(request)
+        reply = await cluster.send_controller(request, patience=patience)
         answers = {each.name: Answer(each.error_code, each.error_message, None) for each in reply.responses}
         by_id = {each.topic_id: Answer(each.error_code, each.error_message, None) for each in reply.responses}
         items = {
