@@ -14,6 +14,7 @@ from headrace.client.cluster import Cluster
 from headrace.client.column_decoding import ColumnDecoder, Columns, columns_schema
 from headrace.client.errors import BrokerRefused, ClientClosed, CorruptRecords, TopicRecreated
 from headrace.client.fetching import Fetcher
+from headrace.client.metadata import TopicMetadata
 from headrace.client.offsets import list_offsets
 from headrace.client.read_state import ReadState
 from headrace.errors import ErrorCode
@@ -116,14 +117,18 @@ class ColumnReader:
 
     async def close(self) -> None:
         """Stop fetching and let go of connections and memory."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
-            self._task = None
+        task, self._task = self._task, None
         self._pieces = iter(())
-        if self._fetcher is not None:
-            self._fetcher.arrived.clear()
-        await self._cluster.close_lane(self._lane)
+        try:
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+        finally:
+            if self._fetcher is not None:
+                self._fetcher.arrived.clear()
+                # Whoever still waits for records is told that none will come.
+                self._fetcher.changed.set()
+            await self._cluster.close_lane(self._lane)
 
     async def next(self) -> Columns | None:
         """The next records, waiting for them if need be; None when every partition has reached its end.
@@ -175,7 +180,7 @@ class ColumnReader:
         return self._cluster.config.default_api_timeout_ms if self._until else None
 
     async def _find_topics(self) -> None:
-        topics = await self._cluster.topics({each.topic for each in self._start})
+        topics = await self._topics_as_of_now({each.topic for each in self._start})
         for each, position in self._start.items():
             topic = topics[each.topic]
             if each.partition not in topic.partitions:
@@ -186,6 +191,17 @@ class ColumnReader:
             if expected is not None and topic.has_id and topic.topic_id != expected:
                 raise TopicRecreated(each.topic, expected, topic.topic_id)
             self._states[each] = ReadState(each, position, self._until.get(each), topic.topic_id)
+
+    async def _topics_as_of_now(self, names: set[str]) -> Mapping[str, TopicMetadata]:
+        """The topics that there are, not those that there were when somebody asked last.
+
+        Where an id is expected, what is known will do if it has that id.
+        """
+        known = self._cluster.metadata.topics
+        for name in names:
+            if name in known and known[name].topic_id != self._expected_ids.get(name):
+                self._cluster.stale(name)
+        return await self._cluster.topics(names)
 
     async def _find_positions(self) -> None:
         """Turn EARLIEST and LATEST into offsets."""

@@ -52,6 +52,7 @@ class Fetcher:
         self._config = cluster.config
         self._loop = asyncio.get_running_loop()
         self._states = states
+        self._topics = frozenset(each.topic for each in states)
         self._lane = lane
         self._isolation_level = 1 if isolation == READ_COMMITTED else 0
         self._prefetch_bytes = prefetch_bytes
@@ -83,7 +84,7 @@ class Fetcher:
                         await self._wake.wait()
                 except TimeoutError:
                     continue
-        except HeadraceError as error:
+        except Exception as error:  # noqa: BLE001 whoever reads is told, or would wait for ever
             self._fail(error)
         finally:
             await self._stop()
@@ -119,6 +120,8 @@ class Fetcher:
     def _start_fetches(self) -> float | None:
         """Start whatever can be started; how long to wait until something may have changed by itself."""
         now = self._loop.time()
+        for topic in self._topics:
+            self._cluster.in_use.use(topic, now)
         by_node: dict[int, list[ReadState]] = {}
         is_held_back: set[int] = set()
         retries = [state.retry_at for state in self._states.values() if self._is_waiting(state, now)]
@@ -364,9 +367,11 @@ class Fetcher:
 
     async def _refresh(self) -> None:
         try:
-            await self._cluster.topics({state.partition.topic for state in self._states.values()})
+            await self._cluster.topics(self._topics)
         except HeadraceError as error:
             self._checks.refresh_failed(self._states.values(), error)
+        except Exception as error:  # noqa: BLE001 whoever reads is told, or would wait for ever
+            self._fail(error)
         finally:
             self._refreshing = None
             self._wake.set()

@@ -20,6 +20,7 @@ from headrace.client.errors import (
     TopicRecreated,
     UnknownTopics,
     Unreachable,
+    UnsupportedByBroker,
 )
 from headrace.client.fetch_session import LAST_VERSION_BY_NAME
 from headrace.client.links import Lane
@@ -79,6 +80,9 @@ class PositionChecks:
                 raise TopicRecreated(topic.name, state.topic_id, topic.topic_id)
             if state.failing_since is not None:
                 self._give_up_if_due(state, int((now - state.failing_since) * 1000))
+            elif self.last_trouble:
+                # What has passed says nothing about the trouble that may come.
+                self.last_trouble.pop(state.partition, None)
 
     def _give_up_if_due(self, state: ReadState, waited_ms: int) -> None:
         trouble = self.last_trouble.get(state.partition)
@@ -159,7 +163,10 @@ class PositionChecks:
     async def judge(self, state: ReadState, code: int, reaction: Reaction) -> None:
         """Raise what an error that does not pass by itself means; return if it did pass."""
         if reaction is Reaction.CHECK_RANGE:
-            earliest, latest = await self._range(state.partition)
+            found = await self._range(state)
+            if found is None:
+                return
+            earliest, latest = found
             state.range_doubts += 1
             if not earliest <= state.fetch_from <= latest or state.range_doubts > _RANGE_DOUBTS_MAX:
                 raise PositionOutOfRange(state.partition, state.fetch_from, earliest, latest)
@@ -168,12 +175,24 @@ class PositionChecks:
             raise CorruptRecords(state.partition, state.fetch_from, "the broker found its log damaged there")
         raise BrokerRefused(code, None, f"fetching {state.partition} at offset {state.fetch_from}")
 
-    async def _range(self, partition: TopicPartition) -> tuple[int, int]:
-        found = [
-            await list_offsets(self._cluster, {partition: which}, isolation="read_uncommitted")
-            for which in (EARLIEST, LATEST)
-        ]
-        return found[0][partition].offset, found[1][partition].offset
+    async def _range(self, state: ReadState) -> tuple[int, int] | None:
+        earliest = await self._offset_at(state, EARLIEST)
+        latest = None if earliest is None else await self._offset_at(state, LATEST)
+        return None if earliest is None or latest is None else (earliest, latest)
+
+    async def _offset_at(self, state: ReadState, which: int) -> int | None:
+        """An offset of the partition; None, and trouble noted, while nobody can tell."""
+        try:
+            found = await list_offsets(self._cluster, {state.partition: which}, isolation="read_uncommitted")
+        except (ConnectionLost, NoLeader, RequestTimedOut, UnknownTopics, Unreachable) as error:
+            self.last_trouble[state.partition] = error
+            return None
+        except BrokerRefused as refusal:
+            if not refusal.is_retriable:
+                raise
+            self.last_trouble[state.partition] = refusal
+            return None
+        return found[state.partition].offset
 
     async def end_of_gap(self, node_id: int, state: ReadState, isolation_level: int) -> int | None:
         """Where the readable part of the log ends, if there is nothing left between the position and that.
@@ -189,8 +208,12 @@ class PositionChecks:
         end = await self._end_if_nothing(node_id, state, isolation_level)
         if end is None or end <= state.fetch_from:
             return None
-        local = await list_offsets(self._cluster, {state.partition: EARLIEST_LOCAL})
-        if local[state.partition].offset > state.fetch_from:
+        try:
+            local = await self._offset_at(state, EARLIEST_LOCAL)
+        except UnsupportedByBroker:
+            # A broker that does not know the question has nothing but its own disk.
+            local = state.fetch_from
+        if local is None or local > state.fetch_from:
             return None
         return min(end, state.until)
 
