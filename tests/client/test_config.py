@@ -159,3 +159,12 @@ def test_what_does_not_go_together_is_refused(properties: dict[str, object]) -> 
 def test_a_configuration_goes_to_other_processes() -> None:
     config = ClientConfig(client_id="there")
     assert pickle.loads(pickle.dumps(config)) == config
+
+
+@pytest.mark.parametrize("request_ms", [200_000, 2**31 - 1])
+def test_longer_requests_without_a_word_on_deliveries_make_these_longer(request_ms: int) -> None:
+    config = ClientConfig.from_properties({"request.timeout.ms": str(request_ms)})
+    assert config.request_timeout_ms == request_ms
+    assert config.delivery_timeout_ms == min(request_ms + config.linger_ms, 2**31 - 1)
+    with pytest.raises(ConfigRefused, match=r"^delivery\.timeout\.ms: "):
+        ClientConfig.from_properties({"request.timeout.ms": 200_000, "delivery.timeout.ms": 120_000})

@@ -6,7 +6,7 @@ any spelling. Either way what cannot be honoured is refused with the reason; not
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Final
+from typing import Any, Final
 
 from headrace.client.config_keys import is_public_key, nearest_key, read_value, unsupported_reason
 from headrace.client.errors import ConfigRefused
@@ -16,6 +16,7 @@ READ_UNCOMMITTED: Final = "read_uncommitted"
 READ_COMMITTED: Final = "read_committed"
 PARTITION_FETCH_BYTES: Final = 1_048_576
 _IN_FLIGHT_MAX_IDEMPOTENT: Final = 5
+_INT_MAX: Final = 2**31 - 1
 
 
 @dataclass(slots=True, frozen=True, kw_only=True)
@@ -139,6 +140,7 @@ def _unknown(name: str) -> str:
 
 def _with_implied(given: dict[str, object]) -> dict[str, object]:
     """As in Kafka, whoever asks for fewer acknowledgements and not for idempotence does without it."""
+    given = _with_implied_delivery(given)
     if "enable_idempotence" in given:
         return given
     acks = read_value("acks", given.get("acks", -1))
@@ -146,6 +148,21 @@ def _with_implied(given: dict[str, object]) -> dict[str, object]:
     if acks != -1 or retries == 0:
         return given | {"enable_idempotence": False}
     return given
+
+
+def _with_implied_delivery(given: dict[str, object]) -> dict[str, object]:
+    """As in Kafka, whoever lets requests take longer and says nothing of deliveries lets these, too."""
+    if "delivery_timeout_ms" in given:
+        return given
+    usual = ClientConfig()
+    linger: Any = read_value("linger.ms", given.get("linger_ms", usual.linger_ms))
+    request: Any = read_value("request.timeout.ms", given.get("request_timeout_ms", usual.request_timeout_ms))
+    least = _delivery_ms_min(linger, request)
+    return given | {"delivery_timeout_ms": least} if least > usual.delivery_timeout_ms else given
+
+
+def _delivery_ms_min(linger_ms: int, request_timeout_ms: int) -> int:
+    return min(linger_ms + request_timeout_ms, _INT_MAX)
 
 
 def _check_producer(config: ClientConfig) -> None:
@@ -159,7 +176,7 @@ def _check_producer(config: ClientConfig) -> None:
                 "max.in.flight.requests.per.connection",
                 f"must be {_IN_FLIGHT_MAX_IDEMPOTENT} at most while enable.idempotence is true",
             )
-    if config.delivery_timeout_ms < config.linger_ms + config.request_timeout_ms:
+    if config.delivery_timeout_ms < _delivery_ms_min(config.linger_ms, config.request_timeout_ms):
         raise ConfigRefused(
             "delivery.timeout.ms",
             "must be at least linger.ms + request.timeout.ms "
