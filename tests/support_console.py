@@ -58,6 +58,17 @@ class Console:
         assert done.err.count("\n") == 1, done
         return done.err
 
+    def run_by_shell(self, *words: str, closing: str) -> Done:
+        """Run a command with a stream closed that commands usually have: `<&-` or `>&-`."""
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" {closing}', "sh", *self._command(words)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr.decode())
+
     @contextmanager
     def started(self, *words: str) -> "Iterator[subprocess.Popen[bytes]]":
         """A running command with pipes to it and from it; it is killed in the end if it still runs."""

@@ -1,5 +1,6 @@
 """`headrace produce` and `headrace consume` against a node, as people and pipelines use them."""
 
+import base64
 import json
 import signal
 from typing import TYPE_CHECKING
@@ -142,3 +143,40 @@ def test_several_topics_and_single_partitions_are_read(console: Console) -> None
     assert sorted(single.splitlines()) == [b"con-a-1", b"con-b-1"]
     assert console.succeed("consume", "con-a", "--until", "offset:0") == b""
     assert console.succeed("consume", "con-a", "--max", "0") == b""
+
+
+@pytest.mark.parametrize(
+    ("words", "closing", "name"),
+    [
+        (("topic", "list"), ">&-", "output"),
+        (("consume", "con-closed", "--until", "end"), ">&-", "output"),
+        (("produce", "con-closed"), "<&-", "input"),
+    ],
+)
+def test_a_stream_that_is_closed_is_told(
+    console: Console, words: tuple[str, ...], closing: str, name: str
+) -> None:
+    done = console.run_by_shell(*words, closing=closing)
+    advice = "use /dev/null if that is what is meant"
+    assert done == (1, b"", f"headrace: standard {name} is closed; {advice}\n")
+
+
+def test_an_offset_beyond_the_end_is_an_error_with_an_end_too(console: Console) -> None:
+    console.succeed("topic", "create", "con-beyond")
+    console.succeed("produce", "con-beyond", stdin=b"one\ntwo\n")
+    assert console.succeed("consume", "con-beyond", "--from", "offset:2", "--until", "end") == b""
+    told = console.fail("consume", "con-beyond", "--from", "offset:3", "--until", "end")
+    assert "con-beyond-0: offset 3 is beyond the end: the partition holds offsets 0 to 2" in told
+
+
+@pytest.mark.parametrize("value", [b"\x00" * 500_000, bytes(range(256)) * 3_000], ids=["escaped", "base64"])
+def test_a_record_may_be_longer_in_json_than_it_may_be_long(console: Console, value: bytes) -> None:
+    console.succeed("topic", "create", "con-long")
+    console.succeed("topic", "create", "con-long-copy")
+    line = json.dumps({"value_base64": base64.b64encode(value).decode()}).encode()
+    console.succeed("produce", "con-long", "--format", "json", stdin=line)
+    shown = console.succeed("consume", "con-long", "--until", "end", "--format", "json")
+    assert len(shown) > 1_000_000
+    console.succeed("produce", "con-long-copy", "--format", "json", stdin=shown)
+    assert console.succeed("consume", "con-long-copy", "--until", "end") == value + b"\n"
+    console.succeed("topic", "delete", "con-long", "con-long-copy")

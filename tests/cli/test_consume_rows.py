@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -178,3 +179,24 @@ def test_output_goes_to_a_file(tmp_path: Path) -> None:
 
     asyncio.run(write())
     assert file.stat().st_size == 100_000
+
+
+def test_what_a_sockets_peer_says_does_not_make_it_gone() -> None:
+    async def test() -> None:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            output = StandardOutput(ours.fileno())
+            gone = asyncio.create_task(output.reader_gone())
+            theirs.sendall(b"hello?")
+            await output.write(b"one\n")
+            assert theirs.recv(100) == b"one\n"
+            for _ in range(10):
+                # Rounds of the loop: what is readable would have been noticed in one of them.
+                await asyncio.sleep(0)
+            assert not gone.done()
+            gone.cancel()
+            theirs.close()
+            with pytest.raises((BrokenPipeError, ConnectionResetError)):
+                await output.write(b"two\n")
+
+    asyncio.run(test())

@@ -17,6 +17,7 @@ from headrace.client.config import ClientConfig
 from headrace.client.errors import Unreachable
 from headrace.errors import HeadraceError
 
+STANDARD_OUTPUT: Final = 1
 FAILED: Final = 1
 #: What a shell sees of a process that a signal has ended.
 INTERRUPTED: Final = 130
@@ -31,6 +32,7 @@ Command = Callable[[Cluster], Awaitable[int | None]]
 
 def run_on_cluster(access: Access, command: Command) -> NoReturn:
     """Run a command and end with the exit code that it gives, 0 unless it says otherwise."""
+    require_stream(STANDARD_OUTPUT, "output")
     logging.basicConfig(format="headrace: %(message)s", level=logging.WARNING)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What brokers tell may be any text; it is printed whatever the terminal's locale.
@@ -51,6 +53,14 @@ def run_on_cluster(access: Access, command: Command) -> NoReturn:
         named = f"{error.filename}: " if error.filename else ""
         fail(f"{named}{error.strerror or error}")
     raise typer.Exit(status or 0)
+
+
+def require_stream(descriptor: int, name: str) -> None:
+    """End if a standard stream is closed: a connection would take its number, and be taken for it."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        fail(f"standard {name} is closed; use /dev/null if that is what is meant")
 
 
 async def _run(access: Access, command: Command) -> int | None:
@@ -100,8 +110,11 @@ def _read_properties(path: str) -> dict[str, str]:
 
 def complain(message: str) -> None:
     """Say what is wrong, and go on."""
-    sys.stdout.flush()
-    sys.stderr.write(f"headrace: {message}\n")
+    # Either is None if it was closed when the process started.
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if sys.stderr is not None:
+        sys.stderr.write(f"headrace: {message}\n")
 
 
 def fail(message: str) -> NoReturn:

@@ -68,10 +68,12 @@ def produce(
         settings["acks"] = acks.value
     if compression is not None:
         settings["compression.type"] = compression.value
-    from headrace.cli.client_session import require_arrow, run_on_cluster
+    from headrace.cli.client_session import require_arrow, require_stream, run_on_cluster
 
     require_arrow("produce")
-    from headrace.cli.producing.run import Produce
+    from headrace.cli.producing.run import STANDARD_INPUT, Produce
+
+    require_stream(STANDARD_INPUT, "input")
 
     wish = Produce(topic, is_json=input_format is OutputFormat.JSON, key_separator=separator)
     run_on_cluster(Access(bootstrap_server, command_config, settings), wish)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from headrace.cli.consuming.places import Kind, Place
 from headrace.client.cluster import Cluster
+from headrace.client.errors import PositionOutOfRange
 from headrace.client.offsets import EARLIEST, LATEST, NOT_FOUND, list_offsets
 from headrace.errors import HeadraceError
 from headrace.types import TopicPartition
@@ -44,6 +45,16 @@ async def offsets_at(
         return ends
     begins = await _listed(cluster, wanted, EARLIEST)
     return {each: max(ends[each] - place.number, begins[each]) for each in wanted}
+
+
+async def refuse_beyond(
+    cluster: Cluster, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
+) -> None:
+    """PositionOutOfRange for an offset beyond the end: nothing lies between the two, but not by chance."""
+    for each, offset in positions.items():
+        if offset > ends[each]:
+            begins = await _listed(cluster, [each], EARLIEST)
+            raise PositionOutOfRange(each, offset, begins[each], ends[each])
 
 
 async def _at_time(

@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from headrace.cli.consuming.json_rows import JsonRows
-from headrace.cli.consuming.places import Place
-from headrace.cli.consuming.positions import offsets_at, partitions_of
+from headrace.cli.consuming.places import Kind, Place
+from headrace.cli.consuming.positions import offsets_at, partitions_of, refuse_beyond
 from headrace.cli.consuming.reading import read_on, read_until
 from headrace.cli.consuming.standard_output import StandardOutput
 from headrace.cli.consuming.text_rows import TextRows
@@ -48,6 +48,8 @@ class Consume:
             records = read_on(cluster, positions, is_whole=self.partitions is None)
         else:
             ends = await offsets_at(cluster, partitions, self.until)
+            if self.start.kind is Kind.OFFSET and self.until.kind is Kind.END:
+                await refuse_beyond(cluster, positions, ends)
             positions = {each: offset for each, offset in positions.items() if offset < ends[each]}
             if not positions:
                 return

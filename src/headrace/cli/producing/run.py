@@ -16,6 +16,8 @@ from headrace.errors import HeadraceError
 from headrace.records.arrow_input import UnusableColumns
 
 STANDARD_INPUT: Final = 0
+#: JSON may spell a byte in six characters, as in \u0000; the record is checked by its own size later.
+_JSON_SPELLING: Final = 6
 #: How soon a failed delivery is noticed while no input comes.
 _FAILURE_CHECK_S: Final = 0.5
 
@@ -74,7 +76,8 @@ class _Feed:
         self._writer = writer
         self._topic = topic
         self._parse = parse
-        self._cutter = LineCutter(cluster.config.max_request_size)
+        spelling = _JSON_SPELLING if parse is parse_json else 1
+        self._cutter = LineCutter(cluster.config.max_request_size * spelling)
 
     async def run(self, source: StandardInput) -> None:
         """Until the input ends; BadLine at the first line that can't be a record."""
