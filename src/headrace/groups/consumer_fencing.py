@@ -133,6 +133,9 @@ class Fencing:
             return
         for member_id in former:
             self.timers.cancel(group_id, member_id)
+        # A former life as a classic group may have left timers behind.
+        for name in ("join", "sync"):
+            self._rebalances.timers.cancel((name, group_id))
         for member in group.members.values():
             # Its record has the protocol in use only.
             group.update_protocols(member, protocols.get(member.member_id, list(member.protocols)))
