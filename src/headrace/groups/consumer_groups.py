@@ -50,7 +50,14 @@ class ConsumerGroups:
         groups = rebalances.groups
         hashes = TopicHashes(image)
         fencing = Fencing(rebalances, image, hashes, configs, settings)
-        self._regexes = Regexes(groups, rebalances.timers, image, hashes, settings.regex_refresh_interval_ms)
+        self._regexes = Regexes(
+            groups,
+            rebalances.timers,
+            image,
+            hashes,
+            rebalances.counters,
+            settings.regex_refresh_interval_ms,
+        )
         targets = Targets(image, configs, settings)
         steps = Steps(targets, self._regexes, hashes, fencing.timers, rebalances.counters)
         self.classic = ClassicRequests(steps, fencing, image, settings, entropy)

@@ -17,6 +17,7 @@ from headrace.groups.classic_rebalance import Outcome, nothing
 from headrace.groups.consumer_changes import MemberChange, regexes_after
 from headrace.groups.consumer_group import ConsumerGroup, ResolvedRegex
 from headrace.groups.consumer_records import epoch_write, regex_tombstone, regex_write
+from headrace.groups.group_counters import GroupCounters
 from headrace.groups.group_registry import GroupRegistry
 from headrace.groups.topic_hashes import TopicHashes
 from headrace.metadata.image import MetadataImage
@@ -83,7 +84,15 @@ class Resolution:
 class Regexes:
     """The expressions of a shard's groups."""
 
-    __slots__ = ("_groups", "_hashes", "_image", "_refresh_interval_ms", "_timers", "topics_created_at")
+    __slots__ = (
+        "_counters",
+        "_groups",
+        "_hashes",
+        "_image",
+        "_refresh_interval_ms",
+        "_timers",
+        "topics_created_at",
+    )
 
     def __init__(
         self,
@@ -91,8 +100,10 @@ class Regexes:
         timers: ShardTimers,
         image: MetadataImage,
         hashes: TopicHashes,
+        counters: GroupCounters,
         refresh_interval_ms: int,
     ) -> None:
+        self._counters = counters
         self._groups = groups
         self._timers = timers
         self._image = image
@@ -164,6 +175,7 @@ class Regexes:
         metadata_hash = self._hashes.of(topics)
         if bumps or metadata_hash != group.metadata_hash:
             records.append(epoch_write(group.group_id, group.epoch + 1, metadata_hash))
+            self._counters.consumer_rebalances += 1
             logger.info("group %s has epoch %d: its expressions changed", group.group_id, group.epoch + 1)
         outcome.records = records
         return outcome

@@ -83,6 +83,11 @@ def _bind_counts(registry: Registry, coordinator: GroupCoordinator) -> None:
             "Rebalances of classic groups that came to an assignment.",
             lambda: counters.completed_rebalances,
         ),
+        (
+            "consumer-group-rebalance-count",
+            "New epochs of consumer groups, each of which leads to an assignment.",
+            lambda: counters.consumer_rebalances,
+        ),
     ):
         registry.count(mbean_name(*_METRICS, name) + "_total", text, read)
 
