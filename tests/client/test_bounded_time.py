@@ -17,7 +17,7 @@ from headrace.client.offsets import LATEST, list_offsets
 from headrace.protocol.api_table import ApiKey
 from headrace.types import TopicPartition
 from tests.client.conftest import Run
-from tests.support_client import connected, fake_cluster, silence, soon
+from tests.support_client import connected, fake_cluster, hang_up, silence, soon
 
 A0 = TopicPartition("a", 0)
 NEVER = 10**9
@@ -89,6 +89,23 @@ def test_a_bootstrap_server_that_says_nothing_is_given_up_in_time(run: Run) -> N
                 socket_connection_setup_timeout_max_ms=NEVER,
             )
             with pytest.raises(Unreachable, match=f"{address}: no connection within {SHORT_MS} ms"):
+                await soon(Cluster(config).start())
+
+    run(test())
+
+
+def test_what_was_found_out_is_told_though_the_last_attempt_was_cut_short(run: Run) -> None:
+    async def test() -> None:
+        async with fake_cluster() as fake:
+            broker = fake.broker()
+            broker.next(ApiKey.API_VERSIONS, hang_up, *[silence] * 100)
+            config = fake.config(
+                default_api_timeout_ms=SHORT_MS,
+                socket_connection_setup_timeout_ms=NEVER,
+                socket_connection_setup_timeout_max_ms=NEVER,
+                request_timeout_ms=100_000,
+            )
+            with pytest.raises(Unreachable, match=broker.address):
                 await soon(Cluster(config).start())
 
     run(test())

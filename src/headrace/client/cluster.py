@@ -277,7 +277,7 @@ class Cluster:
     async def refresh_within(self, patience: Patience) -> Metadata:
         """Refresh, but wait no longer than there is patience, and a moment for the last attempt."""
         try:
-            async with asyncio.timeout(max(patience.left_ms, _LAST_ATTEMPT_MS) / 1000):
+            async with asyncio.timeout((patience.left_ms + _LAST_ATTEMPT_MS) / 1000):
                 return await self.refresh()
         except TimeoutError:
             waited_ms = patience.waited_ms
@@ -340,13 +340,16 @@ class Cluster:
 
     async def _bootstrap(self) -> None:
         patience = self.patience()
+        failure: Unreachable | None = None
         while True:
             try:
-                await self.refresh()
+                await self.refresh_within(patience)
                 return
             except Unreachable as error:
+                # An attempt that was cut short has nothing to tell of the servers.
+                failure = error if error.attempts or failure is None else failure
                 if patience.is_over:
-                    raise
+                    raise failure from None
                 logger.info("%s; trying again", error)
             await patience.pause()
 
