@@ -3,10 +3,10 @@
 Reads hand out ranges of files, never bytes. What a range names stays valid once it is pinned: deletion,
 truncation and compaction leave a pinned inode alone."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
+from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from headrace.log.log_errors import OffsetOutOfRange, StaleRange
@@ -49,9 +49,11 @@ class FoundOffset(NamedTuple):
     leader_epoch: int | None
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class FileRange:
-    """A stretch of a log file that begins with a whole batch; its last batch may be cut."""
+    """A stretch of a log file that begins with a whole batch; its last batch may be cut.
+
+    Nothing in it changes; freezing it would cost every fetch some time."""
 
     file: File
     position: int
@@ -62,27 +64,20 @@ class FileRange:
     def __len__(self) -> int:
         return self.length
 
-    @contextmanager
-    def pin(self) -> Iterator[int]:
+    def pin(self) -> AbstractContextManager[int]:
         """A descriptor from which the range can be sent until left, whatever happens to the log.
 
         `StaleRange` if its bytes were truncated, moved or unlinked since it was read."""
+        return _PinnedRange(self)
+
+    def require_fresh(self) -> None:
+        """`StaleRange` if the log was truncated since the range was read."""
         if self._log.truncations != self._truncations:
             raise StaleRange(f"{self._log.partition} was truncated since {self} was read")
-        pinned = self.file.pin()
-        try:
-            descriptor = pinned.__enter__()
-        except FileNotFoundError as error:
-            raise StaleRange(f"{self.file.path} was deleted since it was read") from error
-        try:
-            yield descriptor
-        finally:
-            pinned.__exit__(None, None, None)
 
     def read(self) -> bytes:
         """The bytes themselves, for those who can't send from a file."""
-        if self._log.truncations != self._truncations:
-            raise StaleRange(f"{self._log.partition} was truncated since {self} was read")
+        self.require_fresh()
         try:
             return self.file.read_at(self.position, self.length)
         except FileNotFoundError as error:
@@ -90,6 +85,29 @@ class FileRange:
 
     def __str__(self) -> str:
         return f"{self.file.path}[{self.position}:{self.position + self.length}]"
+
+
+class _PinnedRange:
+    """The descriptor of a range for the length of a with block. A generator would take thrice as long."""
+
+    __slots__ = ("_pinned", "_range")
+
+    def __init__(self, source: FileRange) -> None:
+        self._range = source
+
+    def __enter__(self) -> int:
+        source = self._range
+        source.require_fresh()
+        self._pinned = source.file.pin()
+        try:
+            return self._pinned.__enter__()
+        except FileNotFoundError as error:
+            raise StaleRange(f"{source.file.path} was deleted since it was read") from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pinned.__exit__(kind, error, trace)
 
 
 class LogRead(NamedTuple):

@@ -90,10 +90,21 @@ class Outbox:
                 return self._send_all(sock)
             while queue and left > 0:
                 head = queue[0]
-                if type(head) is OutgoingRange:
-                    left -= self._send_range(sock, head, left)
-                else:
+                if type(head) is not OutgoingRange:
                     left -= self._send_bytes(sock)
+                    continue
+                if not head.is_pinned:
+                    self._pin(head)
+                wanted = head.left if head.left < left else left
+                sent = head.send(sock, wanted)
+                self.unsent -= sent
+                left -= sent
+                if head.left == 0:
+                    queue.popleft()
+                    self.release((head,))
+                elif sent < wanted:
+                    # The socket is full: asking again would only be told so.
+                    return False
         except (BlockingIOError, InterruptedError):
             return False
         return not queue
@@ -137,20 +148,6 @@ class Outbox:
             pieces.append(queue.popleft())  # type: ignore[arg-type]
             size += len(piece)  # type: ignore[arg-type]
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _send_range(self, sock: socket.socket, outgoing: OutgoingRange, limit: int) -> int:
-        if not outgoing.is_pinned:
-            self._pin(outgoing)
-        wanted = min(outgoing.left, limit)
-        sent = outgoing.send(sock, limit)
-        self.unsent -= sent
-        if outgoing.left == 0:
-            self._queue.popleft()
-            self.release((outgoing,))
-        elif sent < wanted:
-            # The socket is full: asking again would only be told so.
-            raise BlockingIOError
-        return sent
 
     def _pin(self, outgoing: OutgoingRange) -> None:
         outgoing.pin()

@@ -72,24 +72,23 @@ class OutgoingRange:
             self._pinned.__exit__(None, None, None)
             self._pinned = None
 
-    def send(self, sock: socket.socket, limit: int) -> int:
-        """Send up to `limit` bytes; returns how many. `BlockingIOError` when the socket is full."""
-        count = min(self.left, limit)
-        sent = self._send_copy(sock, count) if self._by_copy else self._send_file(sock, count)
+    def send(self, sock: socket.socket, count: int) -> int:
+        """Send up to `count` bytes; returns how many. `BlockingIOError` when the socket is full."""
+        if self._by_copy:
+            sent = self._send_copy(sock, count)
+        else:
+            try:
+                sent = os.sendfile(sock.fileno(), self._descriptor, self._position, count)
+            except OSError as error:
+                if error.errno not in NOT_SENDABLE:
+                    raise
+                self._by_copy = True
+                sent = self._send_copy(sock, count)
         if sent == 0:
             raise RangeCut(f"{self._source.file.path} ends at {self._position}, {self.left} bytes too early")
         self._position += sent
         self.left -= sent
         return sent
-
-    def _send_file(self, sock: socket.socket, count: int) -> int:
-        try:
-            return os.sendfile(sock.fileno(), self._descriptor, self._position, count)
-        except OSError as error:
-            if error.errno not in NOT_SENDABLE:
-                raise
-            self._by_copy = True
-            return self._send_copy(sock, count)
 
     def _send_copy(self, sock: socket.socket, count: int) -> int:
         data = os.pread(self._descriptor, min(count, COPY_CHUNK_BYTES), self._position)
