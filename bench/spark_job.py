@@ -41,8 +41,8 @@ class Measurement:
         """A query of one row, from its options to the result."""
         assert len(self._read(name, topic, endingOffsets=json.dumps({topic: {"0": 1}})).collect()) == 1
 
-    def stream(self, topic: str, name: str) -> None:
-        """Read all there is as a stream that ends there."""
+    def stream(self, topic: str, name: str) -> float:
+        """Read all there is as a stream that ends there; the seconds that its batches took."""
         self._checkpoints += 1
         frame = self._spark.readStream.format(name).options(**self._servers)
         query = (
@@ -54,6 +54,11 @@ class Measurement:
             .start()
         )
         assert query.awaitTermination(PATIENCE_SECONDS)
+        return sum(float(each["durationMs"]["triggerExecution"]) for each in query.recentProgress) / 1000
+
+    def whole_stream(self, topic: str, name: str) -> None:
+        """A stream of a few rows, from its options until it has ended."""
+        self.stream(topic, name)
 
     def write(self, frame: DataFrame, size: str, name: str) -> None:
         """Write rows that Spark holds in memory."""
@@ -72,15 +77,18 @@ class Measurement:
         return frame.load()
 
 
-def alternate(action: Callable[[str], object], rounds: int = ROUNDS) -> dict[str, float]:
-    """The best time of each format, in turns; the first turn warms up and does not count."""
+def alternate(action: Callable[[str], float | None], rounds: int = ROUNDS) -> dict[str, float]:
+    """The best time of each format, in turns; the first turn warms up and does not count.
+
+    An action that knows better how long it took returns it."""
     best = dict.fromkeys(FORMATS, float("inf"))
     for number in range(rounds + 1):
         for name in FORMATS:
             started = time.perf_counter()
-            action(name)
+            told = action(name)
+            elapsed = time.perf_counter() - started if told is None else told
             if number:
-                best[name] = min(best[name], time.perf_counter() - started)
+                best[name] = min(best[name], elapsed)
     return best
 
 
@@ -115,6 +123,7 @@ def measure(spark: SparkSession, given: dict[str, Any]) -> dict[str, Any]:
         found[f"batch {topic}"] = alternate(partial(measurement.batch, topic))
         found[f"stream {topic}"] = alternate(partial(measurement.stream, topic), 2)
     found["first row"] = alternate(partial(measurement.first_row, given["topics"][0]))
+    found["whole stream"] = alternate(partial(measurement.whole_stream, given["small topic"]), 2)
     found["worker bytes"] = worker_peak_bytes()
     for size, count in given["writes"].items():
         frame = measurement.rows(count, int(size))

@@ -18,7 +18,7 @@ from headrace.spark.offsets import Offsets
 from headrace.spark.options import SourceOptions
 from headrace.spark.session import Session
 from headrace.spark.stream_progress import StreamProgress
-from headrace.spark.tasks import read_work, works_of
+from headrace.spark.work import works_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +41,9 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The records of one piece of work."""
+        # The driver plans and never reads: it starts sooner without what reading takes.
+        from headrace.spark.tasks import read_work
+
         return read_work(partition, self._options)
 
 
@@ -99,6 +102,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
         """The records of one piece of work."""
+        # The driver plans and never reads: it starts sooner without what reading takes.
+        from headrace.spark.tasks import read_work
+
         return read_work(partition, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -2,22 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from pyspark.sql.datasource import InputPartition
 
 from headrace.client.cluster import Cluster
 from headrace.client.column_reader import ColumnReader, Columns
 from headrace.client.errors import PositionOutOfRange
-from headrace.spark.driver import Plan
 from headrace.spark.errors import Plainly, ReadStalled
 from headrace.spark.losses import Losses
 from headrace.spark.options import SourceOptions
 from headrace.spark.read_ahead import read_ahead
 from headrace.spark.session import worker_sessions
 from headrace.spark.source_columns import SourceColumns
+from headrace.spark.work import Work
 from headrace.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -25,26 +23,6 @@ if TYPE_CHECKING:
 
 #: What a task may hold of records that Spark has not taken yet, before they are decoded.
 _PREFETCH_BYTES: Final = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Work(InputPartition):
-    """What one task reads; it travels from the driver to a worker."""
-
-    topic: str
-    partition: int
-    start: int
-    end: int
-    topic_id: UUID | None
-
-
-def works_of(plan: Plan) -> list[InputPartition]:
-    """One piece of work for each range."""
-    found: list[InputPartition] = []
-    for piece in plan.ranges:
-        topic, partition = piece.partition
-        found.append(Work(topic, partition, piece.start, piece.end, plan.ids.get(topic)))
-    return found
 
 
 def read_work(work: InputPartition, options: SourceOptions) -> "Iterator[pa.RecordBatch]":
