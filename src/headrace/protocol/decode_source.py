@@ -318,14 +318,14 @@ class _DecoderWriter:
         count = self.source.fresh("n")
         self.counts.append(count)
         bias = 1 if field.is_compact else 0
+        if is_numeric(field) and field.is_compact:
+            # Whoever reads the elements reads on where a byte is not all of the count; null is one byte.
+            self.flush("B", count)
+        else:
+            self._length(field, count)
         if not field.is_nullable:
-            if is_numeric(field) and field.is_compact:
-                self.flush("B", count)
-            else:
-                self._length(field, count)
             self._elements(field, layout, target, count, bias)
             return
-        self._length(field, count)
         with self.source.block(f"if {count} == {bias - 1}:"):
             self.source.add(f"{target} = None")
         with self.source.block("else:"):
