@@ -86,7 +86,7 @@ def _assign_at_once(broker: Broker, group: str) -> None:
 def _heartbeat_row(contest: Contest) -> Row:
     return contest.highest(
         f"heartbeats that change nothing, {PIPELINED} members at a time",
-        1.0,
+        None,
         lambda rate: f"{rate:,.0f}/s",
         lambda broker: _heartbeats_per_second(broker, contest.seconds / 2),
     )

@@ -73,3 +73,15 @@ async def test_a_lost_append_leaves_no_trace() -> None:
         assert context.group.state() == before
         one.beat()
         assert len(one.partitions) == 3
+
+
+@on_loop
+async def test_a_member_with_many_partitions_is_found_again() -> None:
+    async with consumer_groups() as context:
+        context.create_topic("topic", 300)
+        client = Client(context, "one", "topic").join()
+        assert len(client.partitions) == 300
+        before = context.group.state()
+        context.groups.runtime._reload(context.groups.runtime.shards[0])
+        await context.groups.loaded()
+        assert context.group.state() == before
