@@ -40,7 +40,7 @@ def test_an_array_of_any_length_is_read_as_it_was_written(count: int) -> None:
         assert decode_prefix(type(message), version, data) == (message, len(data))
 
 
-def test_null_is_not_empty() -> None:
-    for numbers in (None, []):
-        record = PartitionChangeRecord(isr=numbers)
-        assert decode(PartitionChangeRecord, 0, encode(record, 0)).isr == numbers
+@pytest.mark.parametrize("numbers", [None, []])
+def test_null_is_not_empty(numbers: list[int] | None) -> None:
+    record = PartitionChangeRecord(isr=numbers)
+    assert decode(PartitionChangeRecord, 0, encode(record, 0)).isr == numbers
