@@ -1,5 +1,6 @@
 """Settings for all tests, and a node for those that need a real one."""
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("headrace", deadline=None)
 settings.load_profile("headrace")
+
+# In the background, or under nohup, these are ignored, and would be by every process that a test starts and
+# means to stop with one of them. A handler that does nothing is the same for the tests and is not inherited.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, lambda number, frame: None)
 
 
 @pytest.fixture
