@@ -4,17 +4,21 @@ import asyncio
 import json
 import os
 from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.cli.producing import run
 from headrace.cli.producing.json_lines import parse_json
 from headrace.cli.producing.lines import BadLine, LineCutter, Lines
 from headrace.cli.producing.row_checks import first_unsendable
 from headrace.cli.producing.standard_input import StandardInput
 from headrace.cli.producing.text_lines import keyed_by, parse_values
+from headrace.client.column_writer import ColumnWriter
+from headrace.client.delivery import DeliveryReport
 
 
 @given(st.lists(st.binary(max_size=8).map(lambda data: data.replace(b"\r", b"\n"))), st.booleans())
@@ -176,3 +180,30 @@ def test_input_is_read_from_a_file(tmp_path: Path) -> None:
             return [await source.chunk(), await source.chunk()]
 
     assert asyncio.run(read()) == [b"a\nb\n", b""]
+
+
+class StuckWriter:
+    """Has taken two records that no broker takes."""
+
+    def __init__(self) -> None:
+        self.report = DeliveryReport(accepted=3, acknowledged=1)
+
+    async def flush(self) -> None:
+        await asyncio.Event().wait()
+
+
+def test_who_ends_it_is_told_what_is_left_and_who_ends_it_again_what_is_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def test() -> None:
+        told: asyncio.Queue[str] = asyncio.Queue()
+        monkeypatch.setattr(run, "complain", told.put_nowait)
+        monkeypatch.setattr(run, "_QUIET_S", 0.0)
+        ending = asyncio.create_task(run._flush_at_last(cast(ColumnWriter, StuckWriter())))
+        assert await told.get() == "2 records are still to be written; end it once more to give up"
+        ending.cancel()
+        assert await told.get() == "2 records are given up, and may or may not have been written"
+        with pytest.raises(asyncio.CancelledError):
+            await ending
+
+    asyncio.run(test())

@@ -8,7 +8,7 @@ import pytest
 from headrace.client.column_reader import ColumnReader
 from headrace.client.errors import ClientClosed, PositionOutOfRange, TopicRecreated
 from headrace.client.fetching import Fetcher
-from headrace.client.offsets import EARLIEST
+from headrace.client.offsets import EARLIEST, MAX_TIMESTAMP
 from headrace.protocol.api_table import ApiKey
 from headrace.types import TopicPartition
 from tests.client.conftest import Run
@@ -126,5 +126,14 @@ def test_a_broker_that_goes_while_a_position_is_judged_is_waited_for(run: Run) -
                 with pytest.raises(PositionOutOfRange):
                     await soon(reader.next())
                 assert len(fake.broker().seen[ApiKey.LIST_OFFSETS]) == 3
+
+    run(test())
+
+
+def test_a_position_that_is_no_offset_is_refused(run: Run) -> None:
+    async def test() -> None:
+        async with fake_cluster() as fake, connected(fake) as cluster:
+            with pytest.raises(ValueError, match="EARLIEST or LATEST"):
+                ColumnReader(cluster, {A0: MAX_TIMESTAMP})
 
     run(test())

@@ -15,12 +15,13 @@ from headrace.client.column_decoding import ColumnDecoder, Columns, columns_sche
 from headrace.client.errors import BrokerRefused, ClientClosed, CorruptRecords, TopicRecreated
 from headrace.client.fetching import Fetcher
 from headrace.client.metadata import TopicMetadata
-from headrace.client.offsets import list_offsets
+from headrace.client.offsets import EARLIEST, LATEST, list_offsets
 from headrace.client.read_state import ReadState
 from headrace.errors import ErrorCode
 from headrace.types import TopicPartition
 
 PREFETCH_BYTES: Final = 64 * 1024 * 1024
+_PLACES: Final = (EARLIEST, LATEST)
 
 __all__ = ["PREFETCH_BYTES", "ColumnReader", "Columns", "columns_schema"]
 
@@ -52,6 +53,8 @@ class ColumnReader:
     ) -> None:
         if until is not None and (without := set(until) - set(positions)):
             raise ValueError(f"`until` has partitions without a position: {sorted(without)}")
+        if unusable := {each: at for each, at in positions.items() if at < 0 and at not in _PLACES}:
+            raise ValueError(f"positions are offsets, EARLIEST or LATEST: {unusable}")
         self._cluster = cluster
         self._start = dict(positions)
         self._until = dict(until or {})

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.cli.client_session import complain
 from headrace.cli.producing.json_lines import parse_json
 from headrace.cli.producing.lines import BadLine, LineCutter, Lines
 from headrace.cli.producing.parsed import Parsed, ParseLines
@@ -18,6 +19,8 @@ from headrace.records.arrow_input import UnusableColumns
 STANDARD_INPUT: Final = 0
 #: JSON may spell a byte in six characters, as in \u0000; the record is checked by its own size later.
 _JSON_SPELLING: Final = 6
+#: How long somebody who ended it is kept waiting without a word.
+_QUIET_S: Final = 1.0
 #: How soon a failed delivery is noticed while no input comes.
 _FAILURE_CHECK_S: Final = 0.5
 
@@ -45,7 +48,7 @@ class Produce:
                 await _end_at(bad, writer)
             except asyncio.CancelledError:
                 # What was typed before Ctrl-C was meant to be written.
-                await writer.flush()
+                await _flush_at_last(writer)
                 raise
             await writer.flush()
 
@@ -53,6 +56,25 @@ class Produce:
         if self.is_json:
             return parse_json
         return parse_values if self.key_separator is None else keyed_by(self.key_separator)
+
+
+async def _flush_at_last(writer: ColumnWriter) -> None:
+    """Write what was read before somebody ended it; who ends it once more is told what is lost by that."""
+    flushing = asyncio.ensure_future(writer.flush())
+    try:
+        done, _ = await asyncio.wait([flushing], timeout=_QUIET_S)
+        if not done:
+            complain(f"{_unwritten(writer)} still to be written; end it once more to give up")
+        await flushing
+    except asyncio.CancelledError:
+        flushing.cancel()
+        complain(f"{_unwritten(writer)} given up, and may or may not have been written")
+        raise
+
+
+def _unwritten(writer: ColumnWriter) -> str:
+    count = writer.report.pending
+    return "1 record is" if count == 1 else f"{count} records are"
 
 
 async def _end_at(bad: BadLine, writer: ColumnWriter) -> None:
