@@ -24,6 +24,8 @@ class MemberChange:
     after: ConsumerMember
     now_ms: int
     records: list[CoordinatorRecord] = field(default_factory=list)
+    is_refreshed: bool = False
+    """Whether the group's topics were looked at for it."""
 
 
 def topics_after(

@@ -127,6 +127,7 @@ class ClassicRequests:
             return self._join_and_downgrade(change, epoch, owned, future, has_changed=has_changed)
         target_epoch, target = steps.targets.update(change, epoch)
         member = steps.step(change, target_epoch, target, owned, has_changed=has_changed)
+        steps.decide(change)
         reply = _joined(member)
 
         def on_done(error: BaseException | None) -> None:

@@ -99,6 +99,7 @@ class ConsumerHeartbeats:
         has_changed = has_other_topics or regex is not RegexChange.NONE
         member = self._steps.step(change, target_epoch, target, owned, has_changed=has_changed)
         self._fencing.timers.begin_session(group.group_id, member.member_id)
+        self._steps.decide(change)
         on_done = partial(self._steps.on_done, change) if records else None
         return Decision(records, self._reply(group, before, member, request), on_done=on_done)
 

@@ -63,7 +63,7 @@ class Steps:
             self._counters.consumer_rebalances += 1
             change.records.append(consumer_records.epoch_write(group.group_id, epoch, metadata_hash))
             logger.info("group %s has epoch %d", group.group_id, epoch)
-        group.is_refresh_due = False
+        change.is_refreshed = True
         if group.has_subscription_metadata:
             change.records.append(consumer_records.subscription_metadata_tombstone(group.group_id))
         return epoch
@@ -92,6 +92,11 @@ class Steps:
                 self._timers.follow(group.group_id, stepped)
         change.after = stepped
         return stepped
+
+    def decide(self, change: MemberChange) -> None:
+        """The change is about to be written: if it came that far, its topics need not be looked at again."""
+        if change.is_refreshed:
+            change.group.is_refresh_due = False
 
     def on_done(self, change: MemberChange, error: BaseException | None) -> None:
         """If nothing came of a change, the topics have to be looked at again."""
