@@ -21,6 +21,7 @@ from tests.support_fetch import ALL_VERSIONS, LATEST, fetch_request, wanted
 from tests.support_log import marker, on_loop
 
 SESSIONS_SINCE: Final = 7
+FETCHED_EPOCH_SINCE: Final = 12
 LONG_MS: Final = 600_000
 
 
@@ -37,12 +38,19 @@ class Habit:
     partition_max_bytes: int = 10_000
     committed: bool = False
     leader_epoch: int = -1
+    last_fetched_epoch: int = -1
     client_id: str | None = "client"
     in_session: bool = False
 
     def request(self, offset: int, session: tuple[int, int] = (0, -1), *, lists: bool = True) -> FetchRequest:
         partitions = [
-            wanted(offset, index, max_bytes=self.partition_max_bytes, leader_epoch=self.leader_epoch)
+            wanted(
+                offset,
+                index,
+                max_bytes=self.partition_max_bytes,
+                leader_epoch=self.leader_epoch,
+                last_fetched_epoch=self.last_fetched_epoch if self.version >= FETCHED_EPOCH_SINCE else -1,
+            )
             for index in self.partitions
         ]
         return fetch_request(
@@ -100,6 +108,7 @@ def _habit(random: Random) -> Habit:
         max_wait_ms=random.choice([0, LONG_MS]),
         in_session=random.random() < 0.6,
         leader_epoch=random.choice([-1, -1, 0]),
+        last_fetched_epoch=random.choice([-1, -1, 0, 3]),
         client_id=random.choice(["client", "another", None]),
     )
     if random.random() < 0.6:

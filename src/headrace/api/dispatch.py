@@ -151,7 +151,7 @@ class Dispatch:
             elif reply is not None:
                 Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).wait(reply)
                 if key == _FETCH:
-                    self._fetch_memory(connection).learn(route, frame, client_id, request)
+                    self._fetch_memory(connection).learn(route, frame, position, client_id, request)
                 return
         except Exception as error:  # noqa: BLE001 - whatever a handler raises is answered
             Exchange(self, route, slot, request, correlation_id, started_ns, len(frame)).fail(error)
@@ -162,7 +162,7 @@ class Dispatch:
             memory = self._produce_memory(connection, route)
             memory.learn(route, frame, position, client_id, request, reply)
         elif key == _FETCH:
-            self._fetch_memory(connection).learn(route, frame, client_id, request)
+            self._fetch_memory(connection).learn(route, frame, position, client_id, request)
 
     def _produce_memory(self, connection: "ServerConnection", route: Route) -> ProduceMemory:
         memory = _memory_of(connection)

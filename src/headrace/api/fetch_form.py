@@ -5,35 +5,41 @@ What is worked out here is remembered by `fetch_shortcut`; nothing here knows of
 
 import struct
 from collections.abc import Callable
-from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from headrace.protocol.errors import UnencodableMessage
-from headrace.protocol.frame import SIZE_BYTES, encode_request
 from headrace.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from headrace.protocol.varint import unsigned_varint
+from headrace.protocol.varint import read_unsigned_varint, unsigned_varint
 
 if TYPE_CHECKING:
     from headrace.api.dispatch import Route
 
+_SESSIONS_SINCE: Final = 7
+_LEADER_EPOCH_SINCE: Final = 9
 _FLEXIBLE_SINCE: Final = 12
+_BY_TOPIC_ID_SINCE: Final = 13
+_REPLICA_STATE_SINCE: Final = 15
 _LOG_START_SINCE: Final = 5
 _START_BYTES: Final = 8
 _CORRELATION_AND_SIZE: Final = 8
 _LENGTH: Final = struct.Struct(">i")
+_SHORT_LENGTH: Final = struct.Struct(">h")
+# The time and bytes to wait for, the most bytes, the isolation level; then what is not in all versions.
+_FIXED_BYTES: Final = 4 + 4 + 4 + 1
+_REPLICA_ID_BYTES: Final = 4
+_SESSION_ID_BYTES: Final = 4
+_EPOCH_BYTES: Final = 4
+_INDEX_BYTES: Final = 4
+_TOPIC_ID_BYTES: Final = 16
 #: The length of the records, and the three ends of tagged fields in flexible versions: of the same length.
 _LENGTH_AND_TAGS: Final = 4
 _MARKS: Final = (0x0123456789ABCDEF, 0x123456789ABCDEF0, 0x23456789ABCDEF01)
-_OTHER_OFFSET: Final = 0x7EDCBA9876543210
-_OTHER_EPOCH: Final = 0x7EDCBA98
-_MARK_EPOCH: Final = 0x01234567
 
 
 class RequestForm:
@@ -57,41 +63,35 @@ class RequestForm:
 
 
 def request_form(
-    request: FetchRequest, version: int, client_id: str | None, frame: memoryview, *, in_session: bool
-) -> RequestForm | None:
-    """The form of a request that was decoded from `frame`; None if that is spelt in an unusual way."""
-    correlation_id = int.from_bytes(frame[4:_START_BYTES], "big", signed=True)
-    spelt = bytes(frame)
-
-    def encoded(**changes: int) -> bytes:
-        changed = copy(request)
-        if "session_epoch" in changes:
-            changed.session_epoch = changes["session_epoch"]
-        if "fetch_offset" in changes:
-            topic = changed.topics[0] = copy(request.topics[0])
-            partition = copy(topic.partitions[0])
-            partition.fetch_offset = changes["fetch_offset"]
-            topic.partitions = [partition]
-        return encode_request(changed, version, correlation_id, client_id)[SIZE_BYTES:]
-
-    try:
-        if encoded() != spelt:
-            return None
-    except UnencodableMessage:
-        # Bytes of the client's id that are no text may take more room as what stands for them.
-        return None
+    request: FetchRequest, version: int, frame: memoryview, body_at: int, *, in_session: bool
+) -> RequestForm:
+    """The form of a request of at most one partition that was decoded from `frame`."""
+    position = body_at + _FIXED_BYTES + (_REPLICA_ID_BYTES if version < _REPLICA_STATE_SINCE else 0)
     holes: list[tuple[int, str]] = []
-    if in_session:
-        epochs = encoded(session_epoch=_MARK_EPOCH), encoded(session_epoch=_OTHER_EPOCH)
-        holes.append((_first_difference(*epochs), "i"))
+    if version >= _SESSIONS_SINCE:
+        position += _SESSION_ID_BYTES
+        if in_session:
+            holes.append((position, "i"))
+        position += _EPOCH_BYTES
     if request.topics:
-        offsets = encoded(fetch_offset=_MARKS[0]), encoded(fetch_offset=_OTHER_OFFSET)
-        holes.append((_first_difference(*offsets), "q"))
-    return RequestForm(spelt, holes)
+        holes.append((_offset_at(version, frame, position), "q"))
+    return RequestForm(bytes(frame), holes)
 
 
-def _first_difference(one: bytes, other: bytes) -> int:
-    return next(index for index, (left, right) in enumerate(zip(one, other, strict=True)) if left != right)
+def _offset_at(version: int, frame: memoryview, position: int) -> int:
+    """Where the offset of the first partition of the first topic is; the topics begin at `position`."""
+    after_index = _INDEX_BYTES + (_EPOCH_BYTES if version >= _LEADER_EPOCH_SINCE else 0)
+    if version < _FLEXIBLE_SINCE:
+        (name,) = _SHORT_LENGTH.unpack_from(frame, position + _LENGTH.size)
+        return position + _LENGTH.size + _SHORT_LENGTH.size + int(name) + _LENGTH.size + after_index
+    _, position = read_unsigned_varint(frame, position)
+    if version >= _BY_TOPIC_ID_SINCE:
+        position += _TOPIC_ID_BYTES
+    else:
+        name_and_one, position = read_unsigned_varint(frame, position)
+        position += name_and_one - 1
+    _, position = read_unsigned_varint(frame, position)
+    return position + after_index
 
 
 class ReplyForm:

@@ -111,7 +111,7 @@ class Known:
         self.is_used = False
 
     def read(
-        self, offset: int, max_bytes: int, leader_epoch: int
+        self, offset: int, max_bytes: int, leader_epoch: int, fetched_epoch: int
     ) -> tuple[PartitionLog, LogPosition, FileRange | None] | None:
         """What the handler would find, or None if it would not simply find records or their absence."""
         partition, bounds = self.partition, self.bounds
@@ -119,6 +119,8 @@ class Known:
             return None
         try:
             log = partition.log_for(leader_epoch, leader_only=bounds.leader_only)
+            if fetched_epoch >= 0 and partition.diverging_epoch(log, fetched_epoch, offset) is not None:
+                return None
             start, records, is_cut, aborted = log.read(
                 offset, min(max_bytes, bounds.max_bytes), bounds.isolation, True
             )
@@ -179,9 +181,11 @@ class FetchMemory:
             return False
         if asked is None:
             offset, max_bytes, leader_epoch = target.fetch_offset, target.max_bytes, target.leader_epoch
+            fetched_epoch = target.last_fetched_epoch
         else:
             offset, max_bytes, leader_epoch = pieces[-2], asked.partition_max_bytes, known.leader_epoch
-        found = known.read(offset, max_bytes, leader_epoch)
+            fetched_epoch = asked.last_fetched_epoch
+        found = known.read(offset, max_bytes, leader_epoch, fetched_epoch)
         if found is None:
             return False
         log, start, records = found
@@ -194,7 +198,9 @@ class FetchMemory:
         size = 0 if records is None else len(records)
         if size < known.min_bytes and known.max_wait_ms > 0:
             waited = WaitedPartition(known.partition, start, max_bytes, leader_epoch)
-            waiting = QuickFetch(self._dispatch, known, waited, offset, pieces[1], frame, started_ns)
+            waiting = QuickFetch(
+                self._dispatch, known, waited, offset, fetched_epoch, pieces[1], frame, started_ns
+            )
             if not waiting.is_satisfied():
                 waiting.wait(connection.reserve())
                 return True
@@ -210,7 +216,6 @@ class FetchMemory:
             and self._services.fetch_sessions.get(session.id) is session
             and len(targets) == 1
             and targets.get(target.key) is target
-            and target.last_fetched_epoch < 0
         )
 
     def _use(
@@ -221,11 +226,13 @@ class FetchMemory:
             target.fetch_offset = offset
         self._services.fetch_sessions.use(session, self._services.clock.now_ms())
 
-    def learn(self, route: "Route", frame: memoryview, client_id: str | None, request: Any) -> None:
+    def learn(
+        self, route: "Route", frame: memoryview, body_at: int, client_id: str | None, request: Any
+    ) -> None:
         """Remember a request that the handler has taken, if it is of the usual kind."""
         if self._unused >= UNUSED_MAX or not _is_usual(request):
             return
-        known = self._known_of(route, frame, client_id, request)
+        known = self._known_of(route, frame, body_at, client_id, request)
         if known is None:
             return
         replaced = self._known.get(len(frame))
@@ -235,7 +242,7 @@ class FetchMemory:
         self._known[len(frame)] = known
 
     def _known_of(
-        self, route: "Route", frame: memoryview, client_id: str | None, request: FetchRequest
+        self, route: "Route", frame: memoryview, body_at: int, client_id: str | None, request: FetchRequest
     ) -> Known | None:
         services, version = self._services, route.version
         bounds = bounds_of(services, request, version)
@@ -257,14 +264,11 @@ class FetchMemory:
             bounds.replica_id != CONSUMER
             or bounds.max_bytes < 0
             or target.max_bytes < 0
-            or target.last_fetched_epoch >= 0
             or partition is None
             or (target.topic_id != ZERO_UUID and target.topic_id != partition.topic_id)
         ):
             return None
-        form = request_form(request, version, client_id, frame, in_session=session is not None)
-        if form is None:
-            return None
+        form = request_form(request, version, frame, body_at, in_session=session is not None)
         return Known(route, form, services.config, client_id, request, bounds, partition, target, session)
 
     def _target_of(self, request: FetchRequest, version: int) -> FetchTarget:
@@ -282,6 +286,7 @@ class QuickFetch(WaitingFetch):
         "_correlation_id",
         "_dispatch",
         "_epoch",
+        "_fetched_epoch",
         "_frame",
         "_known",
         "_offset",
@@ -295,6 +300,7 @@ class QuickFetch(WaitingFetch):
         known: Known,
         waited: WaitedPartition,
         offset: int,
+        fetched_epoch: int,
         correlation_id: int,
         frame: memoryview,
         started_ns: int,
@@ -303,6 +309,7 @@ class QuickFetch(WaitingFetch):
         self._dispatch = dispatch
         self._known = known
         self._offset = offset
+        self._fetched_epoch = fetched_epoch
         self._epoch = FINAL_EPOCH if known.session is None else known.session.epoch
         self._correlation_id = correlation_id
         self._frame = bytes(frame)
@@ -338,7 +345,7 @@ class QuickFetch(WaitingFetch):
         known, waited = self._known, self._waited[0]
         session, found = known.session, None
         if session is None or session.epoch == self._epoch:
-            found = known.read(self._offset, waited.max_bytes, waited.leader_epoch)
+            found = known.read(self._offset, waited.max_bytes, waited.leader_epoch, self._fetched_epoch)
         if found is None or (
             session is not None and session.targets.get(known.target.key) is not known.target
         ):
