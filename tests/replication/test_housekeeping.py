@@ -218,7 +218,7 @@ async def test_the_schedule_follows_the_configuration() -> None:
         SystemPace,
     )
     tasks = {task.name: task for task in keeping.schedule()}
-    assert len(tasks) == 10
+    assert len(tasks) == 11
     assert tasks["log retention"].interval_ms() == 300_000
     assert tasks["compaction"].interval_ms() == 15_000
     configs.pop(0)

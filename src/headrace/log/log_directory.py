@@ -25,6 +25,7 @@ from headrace.log.log_parts import LogSurroundings
 from headrace.log.partition_log import PartitionLog
 from headrace.log.recovery import RecoveryReport, recover_partition
 from headrace.log.settings import LogSettings, ProducerStateSettings
+from headrace.log.topic_id_files import TopicIdFiles
 from headrace.ports import Disk, Entropy, Workers
 from headrace.types import TopicId, TopicPartition
 
@@ -69,6 +70,7 @@ class LogDirectory:
         "_starts_outdated",
         "_starts_written",
         "_surroundings",
+        "_topic_ids",
         "disk",
         "future_logs",
         "health",
@@ -103,6 +105,7 @@ class LogDirectory:
         self._points_outdated = False
         self._starts_written: dict[TopicPartition, int] = {}
         self._starts_outdated: set[TopicPartition] = set()
+        self._topic_ids = TopicIdFiles(ports.disk, self.health, self._is_in_use)
         self._surroundings = LogSurroundings(ports.disk, ports.entropy, self.health, self._on_flush_wanted)
 
     @classmethod
@@ -253,6 +256,7 @@ class LogDirectory:
             logs[partition] = log
         if topic_id is not None:
             log.assign_topic_id(topic_id)
+            self._topic_ids.expect(log)
         return log
 
     def promote_future(self, partition: TopicPartition, now_ms: int) -> PartitionLog:
@@ -338,6 +342,16 @@ class LogDirectory:
         self._flush_wanted[log] = None
         if log.recovery_point < self._points_written.get(log.partition, 0):
             self._points_outdated = True
+
+    async def write_topic_ids(self) -> int:
+        """Write the topic ids of new partitions to their files; returns how many."""
+        return await self._topic_ids.write()
+
+    def _is_in_use(self, log: PartitionLog) -> bool:
+        """Whether a log is still one of the directory's, and neither closed nor deleted."""
+        partition = log.partition
+        is_held = self.logs.get(partition) is log or self.future_logs.get(partition) is log
+        return is_held and not log.is_closed
 
     async def delete_due(self, now_ms: int) -> int:
         """Unlink old segments and retired partitions whose delay has passed; returns how many of both."""

@@ -43,8 +43,12 @@ def read_topic_id(disk: Disk, directory: str) -> TopicId | None:
 
 def write_topic_id(disk: Disk, directory: str, topic_id: TopicId) -> None:
     """Tie a partition's directory to a topic id; durable on return."""
-    content = f"version: {VERSION}\ntopic_id: {encode_id(topic_id)}"
-    disk.replace(f"{directory}/{FILE_NAME}", content.encode())
+    disk.replace(f"{directory}/{FILE_NAME}", encode_file(topic_id))
+
+
+def encode_file(topic_id: TopicId) -> bytes:
+    """What the file holds."""
+    return f"version: {VERSION}\ntopic_id: {encode_id(topic_id)}".encode()
 
 
 def _parse_usual(content: bytes) -> TopicId | None:

@@ -26,6 +26,7 @@ from headrace.replication.scrubbing import Scrubber, ScrubSettings
 LOGGER: Final = getLogger(__name__)
 DELETION_CHECK_MS: Final = 1_000
 ROLLED_CHECK_MS: Final = 1_000
+TOPIC_IDS_CHECK_MS: Final = 200
 LOGS_PER_TURN: Final = 16
 
 
@@ -106,6 +107,7 @@ class Housekeeping:
             ),
         ]
         tasks = [PeriodicTask(name, interval, run, at_first) for name, interval, run in rows]
+        tasks.append(_soon_and_often("topic ids of new logs", TOPIC_IDS_CHECK_MS, self.write_topic_ids))
         if self.cleaner is not None:
             backoff = self._from_config("log.cleaner.backoff.ms")
             tasks.append(PeriodicTask("compaction", backoff, self.compact, backoff))
@@ -156,6 +158,10 @@ class Housekeeping:
     async def flush_rolled(self, now_ms: int) -> None:
         """Sync segments that are full."""
         await self._in_each(lambda directory: directory.flush_rolled(now_ms))
+
+    async def write_topic_ids(self, now_ms: int) -> None:
+        """Write which topics new logs belong to."""
+        await self._in_each(lambda directory: directory.write_topic_ids())
 
     async def delete_files(self, now_ms: int) -> None:
         """Unlink what was deleted long enough ago."""
@@ -220,6 +226,10 @@ class Housekeeping:
                 await run(directory)
             except LogDirectoryOffline as error:
                 LOGGER.debug("passed over %s: %s", directory.path, error)
+
+
+def _soon_and_often(name: str, interval_ms: int, run: Callable[[int], Awaitable[object]]) -> PeriodicTask:
+    return PeriodicTask(name, lambda: interval_ms, run, lambda: interval_ms)
 
 
 def _readable(directories: LogDirectories) -> list[str]:
