@@ -20,16 +20,24 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if session.config.option.collectonly:
         return
     if any("kafka_libs" in getattr(item, "fixturenames", ()) for item in session.items):
-        try:
-            session.config.stash[_PEER] = peer.kafka_libs()
-        except peer.Unavailable as reason:
-            session.config.stash[_PEER] = str(reason)
+        _fetch(session.config)
+
+
+def _fetch(config: pytest.Config) -> Path | str:
+    """The directory with the jars, or why there is none."""
+    try:
+        found: Path | str = peer.kafka_libs()
+    except peer.Unavailable as reason:
+        found = str(reason)
+    config.stash[_PEER] = found
+    return found
 
 
 @pytest.fixture(scope="session")
 def kafka_libs(pytestconfig: pytest.Config) -> Path:
     """The directory with the jars of Apache Kafka's broker and tools."""
-    found = pytestconfig.stash[_PEER]
+    # A test that asks for this only under circumstances could not be known beforehand.
+    found = pytestconfig.stash[_PEER] if _PEER in pytestconfig.stash else _fetch(pytestconfig)
     if isinstance(found, str):
         pytest.skip(_SKIP_PREFIX + found)
     return found
