@@ -66,13 +66,13 @@ def specs(draw: st.DrawFn) -> GroupSpec:
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS, ids=lambda assignor: assignor.name)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spec=specs())
 def test_every_partition_has_one_subscribed_owner(assignor: Assignor, spec: GroupSpec) -> None:
     check(spec, assignor.assign(spec))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spec=specs())
 def test_uniform_shares_of_equal_subscriptions_differ_by_one_at_most(spec: GroupSpec) -> None:
     assignment = UniformAssignor().assign(spec)
@@ -80,7 +80,7 @@ def test_uniform_shares_of_equal_subscriptions_differ_by_one_at_most(spec: Group
         assert sizes(assignment)[-1] - sizes(assignment)[0] <= 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spec=specs())
 def test_a_uniform_assignment_stays_once_it_is_made(spec: GroupSpec) -> None:
     first = UniformAssignor().assign(spec)
@@ -88,7 +88,7 @@ def test_a_uniform_assignment_stays_once_it_is_made(spec: GroupSpec) -> None:
     assert UniformAssignor().assign(GroupSpec(members, spec.partition_counts)) == first
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(spec=specs())
 def test_no_single_move_improves_a_uniform_assignment(spec: GroupSpec) -> None:
     assignment = UniformAssignor().assign(spec)
