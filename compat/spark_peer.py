@@ -27,7 +27,7 @@ JARS: Final = (
 )
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _DOWNLOAD_TIMEOUT_S: Final = 1800
-_JOB_TIMEOUT_S: Final = 900
+_JOB_TIMEOUT_S: Final = 1500
 
 
 def cache_directory() -> Path:

@@ -13,7 +13,7 @@ from compat.spark_peer import run_job, spark_peer
 from tests.support_node import RunningNode
 from tests.support_spark import Record, Topics
 
-pytestmark = pytest.mark.timeout(1200)
+pytestmark = pytest.mark.timeout(2000)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 MINIMUM_JAVA = 17
 # Brokers are stopped under its hands, which it would tell in every test that comes later.
 _SILENT = {"log_level": 0}

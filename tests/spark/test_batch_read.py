@@ -172,6 +172,18 @@ def test_offsets_that_are_not_there_are_an_error_or_left_out(load: Any, topics: 
     assert numbers(lenient) == list(range(8, 20))
 
 
+def test_a_start_after_the_end_is_refused(load: Any, topics: Topics, topic: str) -> None:
+    topics.produce(topic, [Record(b"%d" % n, timestamp=TIME_MS + n) for n in range(10)])
+    topics.produce(topic, [Record(b"0", partition=1, timestamp=TIME_MS)])
+    late, early = str(TIME_MS + 5), str(TIME_MS + 2)
+    options = {"startingOffsetsByTimestampStrategy": "latest", "failOnDataLoss": "false"}
+    with pytest.raises(AnalysisException, match=rf"{topic}-0: the query starts at offset 5, .* its end, 2"):
+        load(subscribe=topic, startingTimestamp=late, endingTimestamp=early, **options).collect()
+    beyond = offsets_json(**{topic: {0: 50, 1: 0}})
+    with pytest.raises(AnalysisException, match=rf"{topic}-0: the query starts at offset 50"):
+        load(subscribe=topic, startingOffsets=beyond).collect()
+
+
 def test_only_committed_records_are_seen_if_wanted(load: Any, topics: Topics, topic: str) -> None:
     topics.values(topic, 5)
     assert numbers(load(subscribe=topic, kafka__isolation__level="read_committed")) == list(range(5))

@@ -8,6 +8,7 @@ from uuid import UUID
 from headrace.client.cluster import Cluster
 from headrace.spark import cluster_positions as positions
 from headrace.spark.cluster_positions import Attempts, Selected
+from headrace.spark.errors import OptionRefused
 from headrace.spark.losses import Losses, was_recreated
 from headrace.spark.offsets import Offsets
 from headrace.spark.options import SourceOptions
@@ -90,6 +91,7 @@ class Driver:
         selected = await positions.selected(self._cluster, options.selection)
         starts = await positions.resolve(self._cluster, options.start, selected.partitions)
         ends = await positions.resolve(self._cluster, options.end, selected.partitions)
+        _check_order(starts, ends)
         there = await positions.held(self._cluster, selected.partitions)
         ranges = [
             readable_part(
@@ -138,6 +140,16 @@ class Driver:
 
     def _split(self, ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
         return split_ranges(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+
+
+def _check_order(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> None:
+    for partition, start in sorted(starts.items()):
+        if start > ends[partition]:
+            raise OptionRefused(
+                "startingOffsets",
+                f"{partition}: the query starts at offset {start}, which is after its end, {ends[partition]}; "
+                "check the offsets or times, and whether the topic was created again",
+            )
 
 
 def _went_back(found: Mapping[TopicPartition, int], known: Offsets, ids: Mapping[str, UUID]) -> bool:
