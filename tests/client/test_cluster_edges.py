@@ -8,10 +8,12 @@ import pytest
 from headrace.client.cluster import Cluster
 from headrace.client.errors import ConnectionLost, Unreachable
 from headrace.client.link import Link
+from headrace.client.metadata import Broker
 from headrace.protocol.api_table import ApiKey
 from headrace.protocol.messages.metadata import MetadataRequest
+from headrace.testing.entropy import SeededEntropy
 from tests.client.conftest import Run
-from tests.support_client import Exchange, connected, fake_cluster, hang_up, raw, soon, when
+from tests.support_client import HOST, Exchange, connected, fake_cluster, hang_up, raw, soon, when
 
 
 def test_a_refresh_that_began_earlier_proves_nothing_about_a_topic(run: Run) -> None:
@@ -30,6 +32,24 @@ def test_a_refresh_that_began_earlier_proves_nothing_about_a_topic(run: Run) -> 
                 answer.set()
                 assert list(await soon(wanted)) == ["b"]
                 await earlier
+
+    run(test())
+
+
+def test_two_who_ask_the_bootstrap_servers_do_not_take_each_others_connection(run: Run) -> None:
+    async def test() -> None:
+        async with fake_cluster(2) as fake:
+            bootstrap = fake.broker(2)
+            bootstrap.is_listed = False
+            async with connected(fake, bootstrap_servers=[bootstrap.address]) as cluster:
+                await fake.broker(1).stop()
+                answer = asyncio.Event()
+                bootstrap.next(ApiKey.METADATA, when(answer))
+                second = asyncio.create_task(cluster.describe_all())
+                await bootstrap.asked(ApiKey.METADATA, 2)
+                await soon(cluster.refresh())
+                answer.set()
+                assert list((await soon(second)).brokers) == [1]
 
     run(test())
 
@@ -100,9 +120,11 @@ def test_an_answer_to_the_first_question_that_makes_no_sense_is_told_as_such(run
             await raw(len(frame).to_bytes(4, "big") + frame)(exchange)
 
         async with fake_cluster() as fake:
-            fake.broker().next(ApiKey.API_VERSIONS, *[nonsense] * 1000)
+            fake.broker().next(ApiKey.API_VERSIONS, nonsense)
+            link = Link(Broker(1, HOST, fake.broker().port), fake.config(), SeededEntropy(1))
             with pytest.raises(Unreachable, match=r"ApiVersions cannot be read .*; is it a Kafka broker\?"):
-                await soon(Cluster(fake.config(default_api_timeout_ms=50)).start())
+                await soon(link.ready())
+            await link.close()
 
     run(test())
 

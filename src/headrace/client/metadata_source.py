@@ -19,7 +19,6 @@ from headrace.protocol.messages.metadata import MetadataRequest, MetadataRequest
 
 #: How long one broker has for itself before the next one is asked as well.
 STAGGER_SECONDS: Final = 0.4
-_BOOTSTRAP_LANE: Final = "bootstrap"
 REBOOTSTRAP: Final = "rebootstrap"
 
 
@@ -33,12 +32,13 @@ class Answer(NamedTuple):
 class MetadataSource:
     """Asks for metadata whoever can be asked."""
 
-    __slots__ = ("_config", "_entropy", "_links")
+    __slots__ = ("_bootstraps", "_config", "_entropy", "_links")
 
     def __init__(self, config: ClientConfig, links: Links, entropy: Entropy) -> None:
         self._config = config
         self._links = links
         self._entropy = entropy
+        self._bootstraps = 0
 
     async def ask(self, known: Metadata, names: Iterable[str] | None, *, create: bool) -> Answer:
         """Metadata of the named topics, None for all; Unreachable with what was tried if nobody answers."""
@@ -50,8 +50,13 @@ class MetadataSource:
                 return Answer(reply, is_from_bootstrap=False)
             if self._config.metadata_recovery_strategy != REBOOTSTRAP:
                 raise Unreachable("none of the cluster's brokers can be reached", tried)
-        reply = await self._ask_first(self._bootstrap_brokers(), request, tried, _BOOTSTRAP_LANE)
-        await self._links.close_lane(_BOOTSTRAP_LANE)
+        # A lane of its own: who is answered closes it, and somebody else may still be waiting.
+        self._bootstraps += 1
+        lane = f"bootstrap-{self._bootstraps}"
+        try:
+            reply = await self._ask_first(self._bootstrap_brokers(), request, tried, lane)
+        finally:
+            await self._links.close_lane(lane)
         if reply is None:
             servers = ",".join(self._config.bootstrap_servers)
             raise Unreachable(f"no broker can be reached (bootstrap.servers={servers})", tried)

@@ -26,8 +26,11 @@ async def read_on(
     cluster: Cluster, positions: Mapping[TopicPartition, int], *, is_whole: bool
 ) -> AsyncGenerator[Columns, None]:
     """Everything from positions on, for ever; with `is_whole` also of partitions that topics get later."""
+    topics = await cluster.topics({each.topic for each in positions})
+    # A topic created again with more partitions is another one, not one that has grown.
+    ids = {name: topic.topic_id for name, topic in topics.items() if topic.has_id}
     while True:
-        async with ColumnReader(cluster, positions) as reader:
+        async with ColumnReader(cluster, positions, expected_ids=ids) as reader:
             while True:
                 columns = await _next_soon(reader)
                 if columns is not None:
