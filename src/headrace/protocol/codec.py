@@ -68,6 +68,18 @@ def encode_parts(message: Message, version: int) -> list[RecordData]:
         raise _explain_encoding(message, version) from failure
 
 
+def prepare_decoder(cls: type[Message], version: int) -> None:
+    """Compile what `decode` needs, ahead of time."""
+    if version not in cls.DECODERS:
+        _compile_decoder(cls, version, in_place=False)
+
+
+def prepare_encoder(cls: type[Message], version: int) -> None:
+    """Compile what `encode` and `encode_parts` need, ahead of time."""
+    if version not in cls.ENCODERS:
+        _compile_encoder(cls, version)
+
+
 def _joined_between(parts: list[Any], marks: list[int]) -> list[RecordData]:
     pieces: list[RecordData] = []
     start = 0

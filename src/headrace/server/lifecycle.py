@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Final
 
 from headrace import __version__
+from headrace.api.table import BROKER_APIS
 from headrace.config.headrace_keys import HeadraceSettings, headrace_settings
 from headrace.config.node import NodeConfig
 from headrace.config.server_properties import inert_keys, warnings
@@ -19,6 +20,7 @@ from headrace.server.log_lines import start_logging
 from headrace.server.node import Node, NodePorts
 from headrace.server.refusals import StartRefused
 from headrace.server.start_phases import StartPhases
+from headrace.server.warm_up import WarmUp
 from headrace.system.clock import SystemClock
 from headrace.system.disk import RealDisk
 from headrace.system.entropy import SystemEntropy
@@ -119,6 +121,7 @@ class NodeProcess:
         try:
             node = await self._start(stack)
             self._report(node)
+            WarmUp(BROKER_APIS).begin(asyncio.get_running_loop())
             if self._on_ready is not None:
                 self._on_ready(node)
             await self._stopping.wait()
