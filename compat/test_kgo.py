@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,10 +16,13 @@ import pytest
 
 from compat.kafka_peer import ONE_BROKER
 from compat.support_seat import Seat, Software, chosen_target
+from compat.support_tools import KafkaTools
 
 MODULE = Path(__file__).resolve().parent / "kgo"
 CACHE = Path(__file__).resolve().parents[1] / ".cache" / "kgo"
 PACKAGE = "github.com/twmb/franz-go/pkg/kgo"
+GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 #: These want SASL, and a broker too old for today's Produce.
 SKIPPED_ON_KAFKA = {
     "TestIssueProduceBrokerTooOldFailsRecords",
@@ -37,9 +40,13 @@ SKIPPED = {
     Software.KAFKA: SKIPPED_ON_KAFKA,
     Software.HEADRACE: SKIPPED_ON_KAFKA | SKIPPED_WITHOUT_SHARE_GROUPS,
 }
+OTHER = {Software.KAFKA: Software.HEADRACE, Software.HEADRACE: Software.KAFKA}
 BUILD_TIMEOUT_S = 1200
 RUN_TIMEOUT_S = 600
 WHOLE_TIMEOUT_S = 1800
+#: How many there shall be before everything is killed.
+GROUPS_MIN, TRANSACTIONS_MIN = 6, 20
+LOOKS_MAX = 60
 
 
 class Suite(NamedTuple):
@@ -57,20 +64,34 @@ class Suite(NamedTuple):
 
     def run(self, address: str) -> "subprocess.CompletedProcess[str]":
         """All of them, as their authors run them before a release, with fewer records."""
-        settings = {
-            "KGO_SEEDS": address,
-            "KGO_TEST_RF": "1",
-            "KGO_TEST_RECORDS": "50000",
-            "KGO_LOG_LEVEL": "none",
-        }
         return subprocess.run(
             [str(self.binary), "-test.v", "-test.timeout", f"{RUN_TIMEOUT_S}s"],
             cwd=self.sources,
-            env={**os.environ, **settings},
+            env=_settings(address, 50_000),
             capture_output=True,
             text=True,
             check=False,
         )
+
+    def start_transactions(self, address: str) -> "subprocess.Popen[bytes]":
+        """Chains of consumers that go on and on, in both group protocols, each step a transaction."""
+        return subprocess.Popen(
+            [str(self.binary), "-test.run", "^TestTxnEtl$"],
+            cwd=self.sources,
+            env=_settings(address, 10_000_000),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def _settings(address: str, records: int) -> dict[str, str]:
+    return {
+        **os.environ,
+        "KGO_SEEDS": address,
+        "KGO_TEST_RF": "1",
+        "KGO_TEST_RECORDS": str(records),
+        "KGO_LOG_LEVEL": "none",
+    }
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +157,81 @@ def _check_quiet(seat: Seat) -> None:
     """The node has nothing to complain about."""
     complaints = re.findall(r"(?m)^.* (?:WARN|WARNING|ERROR|CRITICAL|FATAL) .*$", seat.headrace_output)
     assert not complaints, "\n".join(complaints)
+
+
+class Coordinated(NamedTuple):
+    """What the coordinators know that neither time nor a change of hands may change."""
+
+    types: frozenset[str]
+    transactional_ids: frozenset[str]
+    offsets: frozenset[str]
+    #: Transactional ids whose markers are not all written yet: more offsets will be there when they are.
+    unfinished: frozenset[str]
+
+
+def look(tools: KafkaTools, address: str) -> Coordinated:
+    """Groups with their types, transactional ids with their producer ids, and committed offsets."""
+    server = ("--bootstrap-server", address)
+    rows = {
+        what: [line.split() for line in tools.run(tool, *server, *arguments).lines[1:]]
+        for what, tool, arguments in (
+            ("types", GROUPS, ("--list", "--type")),
+            ("transactions", TRANSACTIONS, ("list",)),
+            ("offsets", GROUPS, ("--describe", "--all-groups", "--offsets")),
+        )
+    }
+    # The heads of all tables but the first, and partitions without an offset, are left out.
+    offsets = [row for row in rows["offsets"] if len(row) > 3 and row[3].isdecimal()]
+    return Coordinated(
+        frozenset(" ".join(row) for row in rows["types"]),
+        frozenset(f"{row[0]} {row[2]}" for row in rows["transactions"]),
+        frozenset(" ".join(row[:4]) for row in offsets),
+        frozenset(row[0] for row in rows["transactions"] if row[-1].startswith("Prepare")),
+    )
+
+
+def look_until(tools: KafkaTools, address: str, is_enough: Callable[[Coordinated], bool]) -> Coordinated:
+    """Look again and again: a node that has just started may not have loaded everything yet."""
+    seen = look(tools, address)
+    for _ in range(LOOKS_MAX):
+        if is_enough(seen):
+            break
+        seen = look(tools, address)
+    return seen
+
+
+@pytest.mark.timeout(WHOLE_TIMEOUT_S)
+def test_what_is_killed_in_the_middle_of_the_suite_is_the_same_to_both(
+    kafka_libs: Path, suite: Suite, seat: Seat
+) -> None:
+    """Promises 18 and 28: first our own restart, and then Kafka's, find what was there."""
+    with KafkaTools() as tools:
+        running = suite.start_transactions(seat.address)
+        try:
+            before = look_until(tools, seat.address, _is_in_full_swing)
+            assert _is_in_full_swing(before)
+        finally:
+            seat.kill()
+            running.kill()
+            running.wait()
+        seat.start(chosen_target())
+        found = look_until(tools, seat.address, lambda seen: _is_at_rest(seen, before))
+        assert _is_at_rest(found, before)
+        seat.kill()
+        seat.start(OTHER[chosen_target()])
+        assert look_until(tools, seat.address, found.__eq__) == found
+    assert not list(seat.data_dir.glob("*-stray"))
+
+
+def _is_in_full_swing(seen: Coordinated) -> bool:
+    return (
+        len(seen.types) >= GROUPS_MIN
+        and len(seen.transactional_ids) >= TRANSACTIONS_MIN
+        and len(seen.offsets) >= GROUPS_MIN
+    )
+
+
+def _is_at_rest(seen: Coordinated, before: Coordinated) -> bool:
+    """Whether everything has been loaded, and every transaction that had been decided is carried out."""
+    is_loaded = seen.types >= before.types and seen.transactional_ids >= before.transactional_ids
+    return is_loaded and not seen.unfinished
