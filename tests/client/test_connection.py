@@ -396,6 +396,36 @@ def test_what_comes_too_late_is_closed(run: Run) -> None:
     run(test())
 
 
+def test_what_comes_too_late_is_closed_though_nobody_waits_for_it_any_more(run: Run) -> None:
+    async def test() -> None:
+        closed, told_to_stop, finish = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+        class Made:
+            def close(self) -> None:
+                closed.set()
+
+        async def stubborn() -> Made:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                told_to_stop.set()
+                await finish.wait()
+            return Made()
+
+        waiting = asyncio.create_task(first_to_succeed([stubborn], 10))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await soon(told_to_stop.wait())
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await soon(waiting)
+        finish.set()
+        await soon(closed.wait())
+
+    run(test())
+
+
 def test_if_all_attempts_fail_the_last_failure_is_told(run: Run) -> None:
     async def test() -> None:
         async def fail(number: int) -> None:

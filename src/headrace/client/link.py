@@ -142,10 +142,10 @@ class Link:
 
     def hang_up(self, *, has_left: bool = False) -> None:
         """Close for good at once; an attempt to connect that is under way ends by itself."""
+        if not self._is_closed and self._attempt is not None:
+            self._attempt.cancel()
         self._is_closed = True
         self._has_left = has_left
-        if self._attempt is not None:
-            self._attempt.cancel()
         self._drop(str(self._why_closed()))
 
     def _why_closed(self) -> HeadraceError:

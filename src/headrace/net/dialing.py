@@ -107,11 +107,15 @@ def _kept(winner: "asyncio.Task[T]", done: "set[asyncio.Task[T]]") -> T:
 async def _abandon(running: "set[asyncio.Task[T]]") -> None:
     for task in running:
         task.cancel()
+        # Not after the wait: whoever waits may be cancelled once more.
+        task.add_done_callback(_discard)
     if running:
         await asyncio.wait(running)
-    for task in running:
-        if not task.cancelled() and task.exception() is None:
-            _close(task.result())
+
+
+def _discard(task: "asyncio.Task[T]") -> None:
+    if not task.cancelled() and task.exception() is None:
+        _close(task.result())
 
 
 def _close(result: object) -> None:
