@@ -28,6 +28,7 @@ def no_collector() -> Iterator[None]:
 def parked_by(client: Client, node: DataNode) -> ParkedFetch[object]:
     client.send(fetch_request(wanted(0), max_wait_ms=LONG_MS), LATEST)
     (parked,) = node.partition().parked
+    assert isinstance(parked, ParkedFetch)
     return parked
 
 

@@ -147,7 +147,7 @@ def _check_order(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartit
         if start > ends[partition]:
             raise OptionRefused(
                 "startingOffsets",
-                f"{partition}: the query starts at offset {start}, which is after its end, {ends[partition]}; "
+                f"{partition}: the query starts at offset {start}, after its end, {ends[partition]}; "
                 "check the offsets or times, and whether the topic was created again",
             )
 
