@@ -75,6 +75,9 @@ class FakeConnection:
     def answer(self, reply: bytes) -> None:
         self.reserve().complete((reply,))
 
+    def answer_parts(self, parts: Sequence[RecordData]) -> None:
+        self.reserve().complete(parts)
+
     def hurry(self) -> None:
         """Nothing is sent here, neither sooner nor later."""
 

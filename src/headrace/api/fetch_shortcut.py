@@ -204,7 +204,7 @@ class FetchMemory:
             if not waiting.is_satisfied():
                 waiting.wait(connection.reserve())
                 return True
-        connection.reserve().complete(known.parts(pieces[1], log, records))
+        connection.answer_parts(known.parts(pieces[1], log, records))
         known.route.stats.add(self._now_ns() - started_ns, len(frame))
         return True
 

@@ -152,6 +152,17 @@ class ServerConnection:
         if outbox.unsent > self._unsent_bytes_max:
             self._is_halted = True
 
+    def answer_parts(self, parts: Sequence[RecordData]) -> None:
+        """The same for a reply in parts, some of which may be file ranges."""
+        if self._slots or self.closed:
+            self.reserve().complete(parts)
+        elif (prepared := self._prepared(parts)) is not None:
+            outbox = self._outbox
+            outbox.put(prepared)
+            outbox.unsent += sum(map(len, parts))
+            if outbox.unsent > self._unsent_bytes_max:
+                self._is_halted = True
+
     def hold(self) -> None:
         """Hand over no further requests until `release`: one that takes long must not be overtaken."""
         self._is_held = self._is_halted = True
@@ -401,7 +412,12 @@ class ServerConnection:
         """Take a reply with parts that are not plain bytes."""
         if self.closed:
             slot.parts = NOTHING
-            return
+        elif (prepared := self._prepared(parts, slot)) is not None:
+            slot.parts = prepared
+            self._on_answered(slot, sum(map(len, parts)))
+
+    def _prepared(self, parts: Sequence[RecordData], slot: Slot | None = None) -> list[Outgoing] | None:
+        """The parts as they are queued; None if one could not be read, and the connection is closed."""
         outbox = self._outbox
         prepared: list[Outgoing] = []
         try:
@@ -412,11 +428,11 @@ class ServerConnection:
             if not isinstance(error, OSError | HeadraceError):
                 raise
             # The log says no to a range that was truncated or deleted; the client asks again.
-            slot.parts = NOTHING
+            if slot is not None:
+                slot.parts = NOTHING
             self.close(f"a reply could not be read: {error}")
-            return
-        slot.parts = prepared
-        self._on_answered(slot, sum(map(len, parts)))
+            return None
+        return prepared
 
     def _on_answered(self, slot: Slot, size: int) -> None:
         """Send the reply of a slot together with others of this round, unless earlier ones are missing."""

@@ -123,8 +123,12 @@ class Outbox:
         return True
 
     def _send_bytes(self, sock: socket.socket) -> int:
-        data = self._joined()
         queue = self._queue
+        data: BytesLike
+        if len(queue) > 1 and type(queue[1]) is OutgoingRange:
+            data = queue.popleft()  # type: ignore[assignment] # it is no range
+        else:
+            data = self._joined()
         try:
             sent = sock.send(data, _MORE) if queue else sock.send(data)
         except (BlockingIOError, InterruptedError):
