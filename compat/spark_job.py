@@ -22,15 +22,14 @@ FORMATS = ("kafka", "headrace")
 class Job:
     """One cluster, asked everything."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, scratch: Path, has_transactions: bool) -> None:
+    def __init__(self, spark: SparkSession, bootstrap: str, scratch: Path) -> None:
         self._spark = spark
         self._servers = {"kafka.bootstrap.servers": bootstrap}
         self._scratch = scratch
-        self._has_transactions = has_transactions
 
     def run(self) -> dict[str, Any]:
         """Results by group of cases, case and format."""
-        batches = cases.BATCHES | (cases.TRANSACTIONS if self._has_transactions else {})
+        batches = cases.BATCHES | cases.TRANSACTIONS
         return {
             "batches": _each(batches, self._batch),
             "streams": _each(cases.STREAMS, self._stream),
@@ -38,7 +37,7 @@ class Job:
             "writes": _each(cases.WRITES, self._write),
             "writes refused": _each(cases.WRITES_REFUSED, self._write_refusal),
             "stream write": {name: self._stream_write(name) for name in FORMATS},
-            "group": self._commit_group() if self._has_transactions else None,
+            "group": self._commit_group(),
         }
 
     def _batch(self, name: str, _: str, options: dict[str, str]) -> Any:
@@ -169,7 +168,7 @@ def main() -> None:
     # As small as the number of cases: what a connector logs is of no interest here.
     spark = start_spark(scratch / "spark", {"spark.jars": given["jars"]})
     headrace.spark.register(spark)
-    found = Job(spark, given["bootstrap"], scratch, given["has_transactions"]).run()
+    found = Job(spark, given["bootstrap"], scratch).run()
     Path(sys.argv[2]).write_text(json.dumps(found), encoding="utf-8")
     spark.stop()
 
