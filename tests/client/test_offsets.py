@@ -141,7 +141,7 @@ def test_what_does_not_pass_is_told_when_time_is_up(run: Run) -> None:
             )
             async with connected(fake) as cluster:
                 with pytest.raises(BrokerRefused, match="OFFSET_NOT_AVAILABLE") as refused:
-                    await soon(list_offsets(cluster, {A0: LATEST}, timeout_ms=30))
+                    await soon(list_offsets(cluster, {A0: LATEST}, timeout_ms=300))
                 assert refused.value.is_retriable
                 with pytest.raises(UnknownTopics):
                     await soon(list_offsets(cluster, {TopicPartition("none", 0): LATEST}))

@@ -114,7 +114,10 @@ class _Search:
                 node_id, request, timeout_ms=timeout_ms, min_version=version_min
             )
         except (ConnectionLost, RequestTimedOut, Unreachable) as error:
-            self.failure = error
+            was_cut_short = timeout_ms < self._cluster.config.request_timeout_ms
+            # What a broker said before tells more than that there was no time to ask it once more.
+            if not (was_cut_short and isinstance(self.failure, BrokerRefused)):
+                self.failure = error
             self._distrust(led)
             return
         for topic in reply.topics:

@@ -29,8 +29,9 @@ class NodeProcess:
         self.metrics = ""
 
     def __enter__(self) -> "NodeProcess":
+        options = ["--scratch", "--port", str(self._port), "--metrics-port", "0"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "headrace", "up", "--scratch", "--port", str(self._port)],
+            [sys.executable, "-m", "headrace", "up", *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
