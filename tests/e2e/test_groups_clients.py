@@ -59,6 +59,8 @@ def test_a_group_goes_on_where_it_was_also_after_a_kill(quick_node: RunningNode,
     consumer.commit(offsets=[TopicPartition(topic, 0, 2, "a note")], asynchronous=False)
     quick_node.kill()
     quick_node.start()
+    # It would find its group again and, since nobody polls it, keep the others waiting.
+    consumer.close()
     again = consumer_of(quick_node.bootstrap, group)
     (committed,) = again.committed([TopicPartition(topic, 0)], PATIENCE_SECONDS)
     assert (committed.offset, committed.metadata) == (2, "a note")
