@@ -5,9 +5,6 @@ Nothing is produced or consumed through what is tested: the other side is librdk
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 PATIENCE_SECONDS = 120
-MINIMUM_JAVA = 17
 # Brokers are stopped under its hands, which it would tell in every test that comes later.
 _SILENT = {"log_level": 0}
 
@@ -33,19 +29,6 @@ class Record:
     partition: int = 0
     timestamp: int | None = None
     headers: tuple[tuple[str, bytes | None], ...] = ()
-
-
-def missing_java() -> str | None:
-    """Why Spark cannot be started here; None if it can."""
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if java is None or not Path(java).exists():
-        return f"Spark needs Java {MINIMUM_JAVA} or newer, and there is no `java` on the PATH"
-    banner = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', banner)
-    if found is None or int(found[1]) < MINIMUM_JAVA:
-        return f"Spark needs Java {MINIMUM_JAVA} or newer; {java} is {banner.strip().splitlines()[:1]}"
-    return None
 
 
 def start_spark(directory: Path, extra: dict[str, str] | None = None) -> SparkSession:

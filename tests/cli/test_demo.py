@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -104,7 +103,7 @@ def test_a_line_names_speeds_lag_and_the_latest_window() -> None:
 
 
 @pytest.mark.xdist_group("spark")
-@pytest.mark.skipif(shutil.which("java") is None, reason=WITHOUT_JAVA)
+@pytest.mark.skipif(why_no_spark(os.environ) is not None, reason=WITHOUT_JAVA)
 def test_windows_arrive_live_and_an_interrupt_stops_everything() -> None:
     with demo(dict(os.environ)) as process:
         lines_until(process, FIRST_RESULT)

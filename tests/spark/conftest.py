@@ -1,5 +1,6 @@
 """One Spark session and one node for all tests of this room."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,9 +23,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session that knows the format."""
-    from tests.support_spark import missing_java, start_spark
+    from headrace.cli.stream_demo.java import why_no_spark
+    from tests.support_spark import start_spark
 
-    reason = missing_java()
+    reason = why_no_spark(os.environ)
     if reason is not None:
         pytest.skip(reason)
     import headrace.spark
